@@ -1,0 +1,49 @@
+# build/bin/bloomline from tools/*.cc, build/bin/bloomline_bench from bench/*.cc.
+file(GLOB tools_sources CONFIGURE_DEPENDS tools/*.cc)
+file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.cc)
+
+# Programs find the library beside them, in the build tree and after installation.
+file(RELATIVE_PATH bin_to_lib "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+function(bloomline_program target)
+  bloomline_own_code(${target})
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${bloomline_bin_dir}"
+    BUILD_RPATH_USE_ORIGIN ON
+    INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+endfunction()
+
+if(BLOOMLINE_BUILD_TOOLS AND tools_sources)
+  find_package(CLI11 QUIET CONFIG)
+  find_package(nlohmann_json QUIET CONFIG)
+  if(NOT CLI11_FOUND OR NOT nlohmann_json_FOUND)
+    message(FATAL_ERROR "The command line program needs CLI11 and nlohmann-json (libcli11-dev, nlohmann-json3-dev; "
+                        "tools/setup.sh installs them). -DBLOOMLINE_BUILD_TOOLS=OFF builds the library alone.")
+  endif()
+  add_executable(bloomline_cli ${tools_sources})
+  bloomline_program(bloomline_cli)
+  set_target_properties(bloomline_cli PROPERTIES OUTPUT_NAME bloomline)
+  target_include_directories(bloomline_cli PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(bloomline_cli PRIVATE bloomline::bloomline CLI11::CLI11 nlohmann_json::nlohmann_json)
+endif()
+
+if(BLOOMLINE_BUILD_TOOLS)
+  # The measuring half of tools/quickstart.sh. Not installed.
+  add_executable(quickstart_compare tools/quickstart/compare.cc)
+  bloomline_program(quickstart_compare)
+  target_link_libraries(quickstart_compare PRIVATE bloomline::bloomline)
+endif()
+
+if(BLOOMLINE_BUILD_BENCH AND bench_sources)
+  find_package(benchmark QUIET CONFIG)
+  if(benchmark_FOUND)
+    add_executable(bloomline_bench ${bench_sources})
+    bloomline_program(bloomline_bench)
+    target_include_directories(bloomline_bench PRIVATE ${PROJECT_SOURCE_DIR})
+    target_compile_definitions(bloomline_bench PRIVATE ${library_definitions})
+    # Static: the limits are measured with internal kernels, which the shared library does not export.
+    target_link_libraries(bloomline_bench PRIVATE bloomline::bloomline_static benchmark::benchmark
+      ${library_dependencies} nlohmann_json::nlohmann_json)
+  else()
+    message(STATUS "No benchmarks: Google Benchmark not found (libbenchmark-dev; tools/setup.sh bench)")
+  endif()
+endif()

@@ -1,0 +1,146 @@
+#include "engine/auto_layout.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <iterator>
+#include <string>
+
+#include "bloomline/fpr_model.h"
+#include "engine/fpr_blocked.h"
+
+namespace bloomline::detail {
+namespace {
+
+// Cost of one lookup in a batch that stays in the cache, relative to word64. Drawn from the first measurements of the
+// kernels' sketches (word64 1.2, split512 1.7, sector512z2 2.1, line512 2.2 ns on AVX-512); only the order and the
+// rough distances matter to the rule below. THE one place to change when better figures arrive.
+struct LookupCost {
+  Layout layout;
+  int least_k;  // the entry is for least_k … most_k
+  int most_k;
+  double cost;
+};
+constexpr LookupCost kLookupCosts[] = {
+    {Layout::kSector512z1, 1, 16, 1.0},   // one word loaded
+    {Layout::kSplit512, 8, 8, 1.3},       // one vector test of the whole line
+    {Layout::kSplit256, 8, 8, 1.4},       // half a line, and a multiplication per lane
+    {Layout::kSector512z2, 1, 16, 1.6},   // two words
+    {Layout::kSector512z4, 1, 16, 1.7},   // four words
+    {Layout::kLine512, 1, 16, 1.8},       // one field of 9 bits per hash
+    {Layout::kSector512z8, 16, 16, 2.0},  // two vector tests
+};
+
+// A faster layout is worth this much more memory than the smallest filter, and no more.
+constexpr double kMemorySlack = 1.10;
+
+std::string Described(const SizedLayout& sized) {
+  return LayoutName(sized.layout, sized.k) + " (k = " + std::to_string(sized.k) + ")";
+}
+
+std::string Bytes(uint64_t bits) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB"};
+  double value = static_cast<double>(bits) / 8.0;
+  size_t unit = 0;
+  for (; value >= 1000.0 && unit < 3; ++unit) value /= 1000.0;
+  char text[48];
+  std::snprintf(text, sizeof text, "%.4g %s", value, kUnits[unit]);
+  return text;
+}
+
+// Fewer bits; at the same size the lower FPR.
+bool Smaller(const SizedLayout& a, const SizedLayout& b) {
+  if (b.blocks == 0) return a.blocks != 0;
+  return a.blocks != 0 && (a.bits() < b.bits() || (a.bits() == b.bits() && a.fpr < b.fpr));
+}
+
+// The k in [least, most] that needs the fewest blocks.
+SizedLayout BestOfLayout(uint64_t n, double fpr, Layout layout, int least, int most) {
+  SizedLayout best{layout, 0, 0, 1.0, {}};
+  for (int k = least; k <= most; ++k) {
+    if (!IsValidHashCount(layout, k)) continue;
+    SizedLayout sized{layout, k, BlocksForFpr(layout, k, n, fpr), 1.0, {}};
+    if (sized.blocks == 0) continue;
+    sized.fpr = PredictedFpr(layout, k, sized.blocks, n);
+    if (Smaller(sized, best)) best = sized;
+  }
+  return best;
+}
+
+SizedLayout BestOfAll(uint64_t n, double fpr, int k) {
+  SizedLayout of_entry[std::size(kLookupCosts)];
+  SizedLayout smallest;
+  for (size_t i = 0; i < std::size(kLookupCosts); ++i) {
+    const LookupCost& entry = kLookupCosts[i];
+    if (k != 0 && (k < entry.least_k || k > entry.most_k)) continue;
+    of_entry[i] = BestOfLayout(n, fpr, entry.layout, k != 0 ? k : entry.least_k, k != 0 ? k : entry.most_k);
+    if (Smaller(of_entry[i], smallest)) smallest = of_entry[i];
+  }
+  if (smallest.blocks == 0) return smallest;
+  const double most_bits = kMemorySlack * static_cast<double>(smallest.bits());
+  SizedLayout chosen;
+  double cost = 0.0;
+  for (size_t i = 0; i < std::size(kLookupCosts); ++i) {
+    const SizedLayout& sized = of_entry[i];
+    if (sized.blocks == 0 || static_cast<double>(sized.bits()) > most_bits) continue;
+    if (chosen.blocks == 0 || kLookupCosts[i].cost < cost) {
+      chosen = sized;
+      cost = kLookupCosts[i].cost;
+    }
+  }
+  if (chosen.layout == smallest.layout && chosen.k == smallest.k) {
+    chosen.reason = Described(chosen) + ": the least memory for this FPR, and no faster layout comes within 10 % of it";
+  } else if (chosen.bits() == smallest.bits()) {
+    chosen.reason = Described(chosen) + ": the fastest lookup of the layouts with the least memory for this FPR (" +
+                    Bytes(chosen.bits()) + ")";
+  } else {
+    chosen.reason =
+        Described(chosen) + ": the fastest lookup of the layouts within 10 % of the least memory for this FPR (" +
+        Bytes(chosen.bits()) + "; the least is " + Bytes(smallest.bits()) + ", " + Described(smallest) + ")";
+  }
+  return chosen;
+}
+
+}  // namespace
+
+uint64_t BlocksForBits(Layout layout, uint64_t bits) noexcept {
+  const auto unit = static_cast<uint64_t>(BlockBits(layout));
+  return bits / unit + (bits % unit != 0 ? 1 : 0);
+}
+
+SizedLayout ChooseForFpr(uint64_t n, double fpr, Layout layout, int k) {
+  if (layout == Layout::kAuto) return BestOfAll(n, fpr, k);
+  return BestOfLayout(n, fpr, layout, k != 0 ? k : kMinHashes, k != 0 ? k : kMaxHashes);
+}
+
+SizedLayout ChooseForBits(uint64_t n, uint64_t bits, Layout layout, int k) {
+  SizedLayout best;
+  for (const LookupCost& entry : kLookupCosts) {
+    if (layout != Layout::kAuto && layout != entry.layout) continue;
+    const uint64_t blocks = BlocksForBits(entry.layout, bits);
+    if (blocks > MaxBlocks(entry.layout)) continue;
+    for (int candidate = entry.least_k; candidate <= entry.most_k; ++candidate) {
+      if ((k != 0 && candidate != k) || !IsValidHashCount(entry.layout, candidate)) continue;
+      const double fpr = PredictedFpr(entry.layout, candidate, blocks, n);
+      if (best.blocks == 0 || fpr < best.fpr) best = {entry.layout, candidate, blocks, fpr, {}};
+    }
+  }
+  if (layout != Layout::kAuto || best.blocks == 0) return best;
+  const SizedLayout chosen = BestOfAll(n, best.fpr, k);
+  if (chosen.blocks == 0) return best;
+  SizedLayout sized = ChooseForBits(n, bits, chosen.layout, k);
+  if (sized.blocks == 0) return best;
+  char text[96];
+  std::snprintf(text, sizeof text, " at these bits per key (predicted FPR %.3g %%; the lowest is %.3g %%, ",
+                100.0 * sized.fpr, 100.0 * best.fpr);
+  sized.reason = Described(sized);
+  if (sized.layout == best.layout && sized.k == best.k) {
+    sized.reason += ": the lowest FPR at these bits per key, and no faster layout comes within 10 % of its memory";
+  } else {
+    sized.reason +=
+        ": the fastest lookup of the layouts within 10 % of the best" + std::string(text) + Described(best) + ")";
+  }
+  return sized;
+}
+
+}  // namespace bloomline::detail

@@ -1,0 +1,79 @@
+#include "engine/block_rates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace bloomline::detail {
+
+BlockShape ShapeOf(Layout layout, int k) noexcept {
+  switch (layout) {
+    case Layout::kLine512:
+      return {1, 1, 512, k};
+    case Layout::kSplit256:
+      return SplitShape(32);
+    default:
+      break;
+  }
+  const int zones = ZonesOf(layout);
+  return {zones, 8 / zones, 64, k / zones};
+}
+
+const BlockRates& BlockRates::Of(const BlockShape& shape) {
+  using Key = std::tuple<int, int, int, int>;
+  static auto* mutex = new std::mutex;
+  static auto* tables = new std::map<Key, std::unique_ptr<BlockRates>>;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  std::unique_ptr<BlockRates>& table = (*tables)[Key(shape.zones, shape.words, shape.bins, shape.balls)];
+  if (table == nullptr) table.reset(new BlockRates(shape));
+  return *table;
+}
+
+BlockRates::BlockRates(const BlockShape& shape)
+    : shape_(shape), powers_(OccupancyChain::Powers(shape.bins, shape.balls)) {}
+
+const double* BlockRates::Fill(size_t chunk) const {
+  // What every table shares from saturation on.
+  static const auto* ones = [] {
+    auto* values = new std::array<double, kChunk>;
+    values->fill(1.0);
+    return values;
+  }();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (filled_ <= chunk) {
+    if (last_ >= 1.0) {
+      for (; filled_ < chunks_.size(); ++filled_) chunks_[filled_].store(ones->data(), std::memory_order_release);
+      break;
+    }
+    auto values = std::make_unique<double[]>(kChunk);
+    for (size_t i = 0; i < kChunk; ++i) {
+      if (last_ < 1.0) {
+        const double zone = NextZoneRate();
+        double rate = 1.0;
+        for (int z = 0; z < shape_.zones; ++z) rate *= zone;
+        // Rounding must not make F fall, nor creep about just below 1 for ever.
+        last_ = rate > 1.0 - 4e-16 ? 1.0 : std::max(last_, rate);
+      }
+      values[i] = last_;
+    }
+    chunks_[filled_++].store(values.get(), std::memory_order_release);
+    owned_.push_back(std::move(values));
+  }
+  return chunks_[chunk].load(std::memory_order_relaxed);
+}
+
+// The chance that a foreign key passes one zone: the word that it chooses is any of the zone's, and each key before it
+// chose the same one with probability 1 / words. Given the number of keys in the block, zones are independent.
+double BlockRates::NextZoneRate() const {
+  const auto keys = static_cast<double>(next_keys_++);
+  if (shape_.balls == 1) return -std::expm1(keys * std::log1p(-1.0 / (shape_.words * shape_.bins)));
+  if (chain_ == nullptr) {
+    chain_ = std::make_unique<OccupancyChain>(shape_.bins, shape_.balls, 1.0 / shape_.words);
+  } else {
+    chain_->AddKey();
+  }
+  return chain_->Expect(powers_);
+}
+
+}  // namespace bloomline::detail

@@ -1,0 +1,84 @@
+#include "engine/fill.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace bloomline::detail {
+namespace {
+
+// (i / size)^power for i = 0 … size: the chance that `power` random bits of `size` all fall on i set ones.
+std::vector<double> PassTable(int size, int power) {
+  std::vector<double> table(static_cast<size_t>(size) + 1);
+  for (int i = 0; i <= size; ++i) table[static_cast<size_t>(i)] = std::pow(static_cast<double>(i) / size, power);
+  return table;
+}
+
+size_t PopCount(uint64_t word) { return static_cast<size_t>(std::popcount(word)); }
+
+}  // namespace
+
+uint64_t CountSetBits(std::span<const uint64_t> words) {
+  uint64_t set = 0;
+  for (const uint64_t word : words) set += PopCount(word);
+  return set;
+}
+
+bool AllBitsSet(std::span<const uint64_t> words) {
+  return std::all_of(words.begin(), words.end(), [](uint64_t word) { return word == ~uint64_t{0}; });
+}
+
+Fill MeasureFill(Layout layout, int k, std::span<const uint64_t> words) {
+  Fill fill;
+  if (words.empty()) return fill;
+  double sum = 0;
+  size_t blocks = 0;
+  if (layout == Layout::kLine512) {
+    const std::vector<double> pass = PassTable(512, k);
+    for (size_t i = 0; i < words.size(); i += 8, ++blocks) {
+      size_t set = 0;
+      for (size_t w = 0; w < 8; ++w) set += PopCount(words[i + w]);
+      fill.set_bits += set;
+      sum += pass[set];
+    }
+  } else if (layout == Layout::kSplit256) {
+    const std::vector<double> pass = PassTable(32, 1);
+    for (size_t i = 0; i < words.size(); i += 4, ++blocks) {
+      double chance = 1;
+      for (size_t w = 0; w < 4; ++w) {
+        const size_t low = PopCount(words[i + w] & 0xffffffff);
+        const size_t high = PopCount(words[i + w] >> 32);
+        fill.set_bits += low + high;
+        chance *= pass[low] * pass[high];
+      }
+      sum += chance;
+    }
+  } else {
+    const auto zones = static_cast<size_t>(ZonesOf(layout));
+    const size_t words_per_zone = 8 / zones;
+    const std::vector<double> pass = PassTable(64, k / static_cast<int>(zones));
+    for (size_t i = 0; i < words.size(); i += 8, ++blocks) {
+      double chance = 1;
+      for (size_t zone = 0; zone < zones; ++zone) {
+        double zone_sum = 0;
+        for (size_t w = 0; w < words_per_zone; ++w) {
+          const size_t set = PopCount(words[i + zone * words_per_zone + w]);
+          fill.set_bits += set;
+          zone_sum += pass[set];
+        }
+        chance *= zone_sum / static_cast<double>(words_per_zone);
+      }
+      sum += chance;
+    }
+  }
+  const uint64_t bits = uint64_t{words.size()} * 64;
+  fill.fraction = static_cast<double>(fill.set_bits) / static_cast<double>(bits);
+  fill.fpr = sum / static_cast<double>(blocks);
+  fill.saturated = fill.set_bits == bits;
+  return fill;
+}
+
+}  // namespace bloomline::detail

@@ -1,0 +1,54 @@
+// FPR of the blocked layouts: the mean of F(I) over the number I of keys in the block that is asked.
+#include "engine/fpr_blocked.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "bloomline/fpr_model.h"
+#include "engine/key_counts.h"
+
+namespace bloomline {
+namespace {
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+}  // namespace
+
+namespace detail {
+
+double FprAtLoad(const BlockRates& rates, double keys_per_block) {
+  if (!(keys_per_block >= 0.0)) return kNaN;
+  if (keys_per_block == 0.0) return 0.0;
+  if (std::isinf(keys_per_block)) return 1.0;
+  return KeyCounts::Poisson(keys_per_block).Expect(rates, BlockRates::kEntries);
+}
+
+double FprOfBlocks(const BlockRates& rates, uint64_t blocks, uint64_t n) {
+  if (blocks == 0) return 1.0;
+  if (n == 0) return 0.0;
+  return KeyCounts::Binomial(static_cast<double>(n), static_cast<double>(blocks)).Expect(rates, BlockRates::kEntries);
+}
+
+double SplitFprAt(int bins, double per_key) {
+  if (!(per_key > 0.0)) return std::isnan(per_key) ? kNaN : 1.0;
+  const BlockShape shape = SplitShape(bins);
+  return FprAtLoad(BlockRates::Of(shape), shape.total_bins() / per_key);
+}
+
+uint64_t MaxBlocks(Layout layout) noexcept {
+  return layout == Layout::kSplit256 ? uint64_t{1} << 26 : (uint64_t{1} << 32) - 1;
+}
+
+}  // namespace detail
+
+double PredictedFprAt(Layout layout, int k, double bits_per_key) {
+  if (!IsValidHashCount(layout, k) || std::isnan(bits_per_key)) return kNaN;
+  if (bits_per_key <= 0.0) return 1.0;
+  return detail::FprAtLoad(detail::BlockRates::Of(detail::ShapeOf(layout, k)), BlockBits(layout) / bits_per_key);
+}
+
+double PredictedFpr(Layout layout, int k, uint64_t blocks, uint64_t n) {
+  if (!IsValidHashCount(layout, k)) return kNaN;
+  return detail::FprOfBlocks(detail::BlockRates::Of(detail::ShapeOf(layout, k)), blocks, n);
+}
+
+}  // namespace bloomline

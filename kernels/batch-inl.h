@@ -1,0 +1,206 @@
+// The batch loop, once for all layouts and operations: stage A for a chunk of keys, prefetch, stage B.
+// Per-target include guard.
+#if defined(BLOOMLINE_KERNELS_BATCH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BLOOMLINE_KERNELS_BATCH_INL_H_
+#undef BLOOMLINE_KERNELS_BATCH_INL_H_
+#else
+#define BLOOMLINE_KERNELS_BATCH_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "hwy/cache_control.h"
+#include "kernels/probe-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bloomline::kernels {
+namespace HWY_NAMESPACE {
+
+template <Spec kSpec>
+using StashOf = Stash<StashSpec(kSpec)>;
+
+// One prefetch per key: all of a key's words lie in one line.
+template <class S>
+HWY_INLINE void PrefetchStash(const uint64_t* words, const S& stash, size_t count) {
+  const uint8_t* base = reinterpret_cast<const uint8_t*>(words);
+  for (size_t j = 0; j < count; ++j) hwy::Prefetch(base + stash.offset[0][j]);
+}
+
+// Calls body(first, count, stash) for each chunk. Where the filter is larger than its cache, stage A and the prefetches
+// of a chunk run before stage B of the chunk ahead of it, so that 64 to 128 lines are under way.
+template <Spec kSpec, class Body>
+HWY_INLINE void ForChunks(const detail::BlockBits& bits, const detail::KeySpan& keys, const Body& body) {
+  StashOf<kSpec> stash[2];
+  const size_t ahead = bits.prefetch == 0 ? 0 : kChunk;  // keys that stage A is ahead of stage B
+  for (size_t first = 0; first < keys.size + ahead; first += kChunk) {
+    const size_t slot = (first / kChunk) & 1;
+    if (first < keys.size) {
+      const size_t count = std::min(kChunk, keys.size - first);
+      FillStash<StashSpec(kSpec)>(bits, keys, first, count, stash[slot]);
+      if (ahead != 0) PrefetchStash(bits.words, stash[slot], count);
+    }
+    if (first >= ahead && first - ahead < keys.size) {
+      const size_t now = first - ahead;
+      body(now, std::min(kChunk, keys.size - now), stash[ahead == 0 ? slot : slot ^ 1]);
+    }
+  }
+}
+
+// Stage B of a lookup: bit j of the result belongs to key j of the chunk.
+template <Spec kSpec>
+HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count, const StashOf<kSpec>& stash) {
+  const uint8_t* base = reinterpret_cast<const uint8_t*>(words);
+  if constexpr (IsVertical(kSpec)) {
+#if BLOOMLINE_VECTOR_HASH && defined(BLOOMLINE_TRY_GATHER)
+    const D64 d;
+    const hn::RebindToSigned<D64> di;
+    uint64_t result = 0;
+    for (size_t j = 0; j < count; j += hn::Lanes(d)) {
+      auto missing = hn::Zero(d);
+      for (int z = 0; z < kSpec.zones; ++z) {
+        const auto word = hn::GatherOffset(d, words, hn::BitCast(di, hn::Load(d, stash.offset[z] + j)));
+        missing = hn::Or(missing, hn::AndNot(word, hn::Load(d, stash.field[z] + j)));
+      }
+      uint8_t bytes[8] = {};
+      hn::StoreMaskBits(d, hn::Eq(missing, hn::Zero(d)), bytes);
+      uint64_t lanes = 0;
+      std::memcpy(&lanes, bytes, 8);
+      result |= lanes << j;
+    }
+    return result;
+#else
+    uint64_t result = 0;
+    for (size_t j = 0; j < count; ++j) {
+      uint64_t missing = 0;
+      for (int z = 0; z < kSpec.zones; ++z) {
+        const uint64_t word = *reinterpret_cast<const uint64_t*>(base + stash.offset[z][j]);
+        missing |= stash.field[z][j] & ~word;
+      }
+      result |= uint64_t{missing == 0} << j;
+    }
+    return result;
+#endif
+  } else {
+#if BLOOMLINE_AVX3
+    if constexpr (HasVectorProbe<kSpec>() && !kSpec.is_split256()) {
+      // One byte per key and one comparison of 64 bytes: a scalar verdict per key (kortest, setcc, shift, or) costs
+      // about a third more.
+      HWY_ALIGN __mmask8 verdict[kChunk];
+      if (count < kChunk) std::memset(verdict, 0, kChunk);
+      for (size_t j = 0; j < count; ++j) {
+        verdict[j] = TestLanes<kSpec>(reinterpret_cast<const uint64_t*>(base + stash.offset[0][j]), stash.field[0] + j);
+      }
+      return _mm512_cmpeq_epi8_mask(_mm512_load_si512(verdict), _mm512_set1_epi8(-1));
+    }
+#endif
+    uint64_t result = 0;
+    for (size_t j = 0; j < count; ++j) {
+      const auto* block = reinterpret_cast<const uint64_t*>(base + stash.offset[0][j]);
+      result |= uint64_t{TestBlock<kSpec>(block, stash.field[0] + j)} << j;
+    }
+    return result;
+  }
+}
+
+// Stage B of an insert. Keys are taken in their order, so that duplicates see one another.
+template <Spec kSpec, bool kWantChanged>
+HWY_INLINE uint64_t MarkChunk(uint64_t* words, size_t count, const StashOf<kSpec>& stash) {
+  uint8_t* base = reinterpret_cast<uint8_t*>(words);
+  uint64_t changed = 0;
+  for (size_t j = 0; j < count; ++j) {
+    bool key_changed = false;
+    if constexpr (IsVertical(kSpec)) {
+      uint64_t missing = 0;
+      for (int z = 0; z < kSpec.zones; ++z) {
+        auto* word = reinterpret_cast<uint64_t*>(base + stash.offset[z][j]);
+        if constexpr (kWantChanged) missing |= stash.field[z][j] & ~*word;
+        *word |= stash.field[z][j];
+      }
+      key_changed = missing != 0;
+    } else {
+      key_changed = MarkBlock<kSpec, kWantChanged>(reinterpret_cast<uint64_t*>(base + stash.offset[0][j]),
+                                                   stash.field[0] + j);
+    }
+    if constexpr (kWantChanged) changed |= uint64_t{key_changed} << j;
+  }
+  return changed;
+}
+
+template <Spec kSpec>
+void ContainsBatch(const detail::BlockBits& bits, const detail::KeySpan& keys, uint64_t* bitmap) noexcept {
+  ForChunks<kSpec>(bits, keys, [&](size_t first, size_t count, const StashOf<kSpec>& stash) HWY_ATTR {
+    bitmap[first / kChunk] = TestChunk<kSpec>(bits.words, count, stash);
+  });
+}
+
+template <Spec kSpec>
+void InsertBatch(const detail::BlockBits& bits, const detail::KeySpan& keys) noexcept {
+  ForChunks<kSpec>(bits, keys, [&](size_t, size_t count, const StashOf<kSpec>& stash) HWY_ATTR {
+    MarkChunk<kSpec, false>(bits.words, count, stash);
+  });
+}
+
+template <Spec kSpec>
+void TryInsertBatch(const detail::BlockBits& bits, const detail::KeySpan& keys, uint64_t* changed) noexcept {
+  ForChunks<kSpec>(bits, keys, [&](size_t first, size_t count, const StashOf<kSpec>& stash) HWY_ATTR {
+    changed[first / kChunk] = MarkChunk<kSpec, true>(bits.words, count, stash);
+  });
+}
+
+// ---- One key. g lies in memory kChunk apart in batches; here in a small array of the same shape would waste stores, so
+// the planes of one key are spaced by kChunk only when there is more than one.
+
+template <Spec kSpec>
+struct OneKey {
+  uint64_t g[static_cast<size_t>(kSpec.planes - 1) * kChunk + 1];
+  uint64_t* block;
+
+  HWY_INLINE OneKey(const detail::BlockBits& bits, uint64_t hash)
+      : block(bits.words + BlockOf(kSpec.layout, hash, bits.blocks) * kSpec.words_per_block()) {
+    g[0] = kSpec.is_split256() ? hash : hash * kFirstG;
+    uint64_t next = g[0];
+    for (int p = 1; p < kSpec.planes; ++p) g[static_cast<size_t>(p) * kChunk] = next *= kNextG;
+  }
+};
+
+template <Spec kSpec>
+bool ContainsOne(const detail::BlockBits& bits, uint64_t hash) noexcept {
+  const OneKey<kSpec> key(bits, hash);
+  return TestBlock<kSpec>(key.block, key.g);
+}
+template <Spec kSpec>
+void InsertOne(const detail::BlockBits& bits, uint64_t hash) noexcept {
+  const OneKey<kSpec> key(bits, hash);
+  MarkBlock<kSpec, false>(key.block, key.g);
+}
+template <Spec kSpec>
+bool TryInsertOne(const detail::BlockBits& bits, uint64_t hash) noexcept {
+  const OneKey<kSpec> key(bits, hash);
+  return MarkBlock<kSpec, true>(key.block, key.g);
+}
+
+template <Spec kSpec>
+inline constexpr detail::BlockOps kBlockOps = {
+    &ContainsOne<kSpec>,   &InsertOne<kSpec>,   &TryInsertOne<kSpec>,
+    &ContainsBatch<kSpec>, &InsertBatch<kSpec>, &TryInsertBatch<kSpec>,
+};
+
+// The table of (kLayout, k), k = 1 … 16 at run time; nullptr where k does not fit.
+template <Layout kLayout, int kK = kMaxHashes>
+const detail::BlockOps* OpsOf(int k) {
+  if constexpr (kK < kMinHashes) {
+    return nullptr;
+  } else {
+    constexpr bool kFits = kLayout == Layout::kSplit256 ? kK == 8 : kK % Describe(kLayout, kK).zones == 0;
+    if constexpr (kFits) {
+      if (k == kK) return &kBlockOps<Describe(kLayout, kK)>;
+    }
+    return OpsOf<kLayout, kK - 1>(k);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace bloomline::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

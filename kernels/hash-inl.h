@@ -1,0 +1,116 @@
+// Stage A, vertical: keys → hashes → blocks and in-block words, 8 keys per AVX-512 vector.
+// Per-target include guard, see hwy/foreach_target.h.
+#if defined(BLOOMLINE_KERNELS_HASH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BLOOMLINE_KERNELS_HASH_INL_H_
+#undef BLOOMLINE_KERNELS_HASH_INL_H_
+#else
+#define BLOOMLINE_KERNELS_HASH_INL_H_
+#endif
+
+#include <cstring>
+
+#include "bloomline/detail/block_ops.h"
+#include "hwy/highway.h"
+#include "kernels/layout.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bloomline::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Whether 64-bit lanes are worth hashing in: with 128-bit vectors the emulated 64-bit multiply loses to the scalar
+// one (SSE4: 3 pmuludq and 5 more for 2 lanes against 1 imul each), and NEON has none at all.
+#undef BLOOMLINE_VECTOR_HASH
+#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_HAVE_SCALABLE
+#define BLOOMLINE_VECTOR_HASH 1
+#else
+#define BLOOMLINE_VECTOR_HASH 0
+#endif
+
+// Keys per step of the batch loop: one word of the bitmap. 128 measured the same, 32 up to 5 % slower.
+inline constexpr size_t kChunk = 64;
+
+HWY_INLINE uint64_t LoadKey(const detail::KeySpan& keys, size_t i) {
+  if (keys.form == detail::KeyForm::kU32) {
+    uint32_t key;
+    std::memcpy(&key, static_cast<const uint8_t*>(keys.data) + i * sizeof(key), sizeof(key));
+    return key;
+  }
+  uint64_t key;
+  std::memcpy(&key, static_cast<const uint8_t*>(keys.data) + i * sizeof(key), sizeof(key));
+  return key;
+}
+
+#if BLOOMLINE_VECTOR_HASH
+
+using D64 = hn::ScalableTag<uint64_t>;
+using V64 = hn::Vec<D64>;
+
+HWY_INLINE V64 MixVector(D64 d, V64 key, V64 seed) {
+  const V64 multiplier = hn::Set(d, detail::kMixMultiplier);
+  V64 x = hn::Xor(key, seed);
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<32>(x)), multiplier);
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<32>(x)), multiplier);
+  return hn::Xor(x, hn::ShiftRight<32>(x));
+}
+
+// floor(h · blocks / 2^64), blocks < 2^32.
+HWY_INLINE V64 BlockVector(D64 d, V64 h, V64 blocks) {
+  const hn::Repartition<uint32_t, D64> d32;
+  const V64 low = hn::MulEven(hn::BitCast(d32, h), hn::BitCast(d32, blocks));
+  const V64 high = hn::MulEven(hn::BitCast(d32, hn::ShiftRight<32>(h)), hn::BitCast(d32, blocks));
+  return hn::ShiftRight<32>(hn::Add(high, hn::ShiftRight<32>(low)));
+}
+
+// The split256 form: ((h >> 32) · blocks) >> 32.
+HWY_INLINE V64 BlockVectorHigh(D64 d, V64 h, V64 blocks) {
+  const hn::Repartition<uint32_t, D64> d32;
+  return hn::ShiftRight<32>(hn::MulEven(hn::BitCast(d32, hn::ShiftRight<32>(h)), hn::BitCast(d32, blocks)));
+}
+
+// Calls emit(j, hashes) for vectors of hashes of keys j, j + 1, … until `count` keys are covered. `count` at most
+// kChunk; whole vectors are read when it is kChunk, else through a padded copy.
+template <class Emit>
+HWY_INLINE void ForHashVectors(const detail::BlockBits& bits, const detail::KeySpan& keys, size_t first, size_t count,
+                               const Emit& emit) {
+  const D64 d;
+  const size_t lanes = hn::Lanes(d);
+  const uint8_t* from = static_cast<const uint8_t*>(keys.data) +
+                        first * (keys.form == detail::KeyForm::kU32 ? sizeof(uint32_t) : sizeof(uint64_t));
+  HWY_ALIGN uint64_t padded[kChunk];
+  const bool partial = count < kChunk;
+  if (HWY_UNLIKELY(partial)) {
+    for (size_t j = 0; j < count; ++j) padded[j] = LoadKey(keys, first + j);
+    for (size_t j = count; j < kChunk; ++j) padded[j] = 0;
+    from = reinterpret_cast<const uint8_t*>(padded);
+  }
+  const V64 seed = hn::Set(d, bits.seed);
+  if (keys.form == detail::KeyForm::kHash) {
+    for (size_t j = 0; j < count; j += lanes) {
+      emit(j, hn::LoadU(d, reinterpret_cast<const uint64_t*>(from) + j));
+    }
+  } else if (keys.form == detail::KeyForm::kU64 || partial) {
+    for (size_t j = 0; j < count; j += lanes) {
+      emit(j, MixVector(d, hn::LoadU(d, reinterpret_cast<const uint64_t*>(from) + j), seed));
+    }
+  } else {
+    const hn::Rebind<uint32_t, D64> d32;
+    for (size_t j = 0; j < count; j += lanes) {
+      emit(j, MixVector(d, hn::PromoteTo(d, hn::LoadU(d32, reinterpret_cast<const uint32_t*>(from) + j)), seed));
+    }
+  }
+}
+
+#endif  // BLOOMLINE_VECTOR_HASH
+
+HWY_INLINE uint64_t LoadHash(const detail::BlockBits& bits, const detail::KeySpan& keys, size_t i) {
+  const uint64_t key = LoadKey(keys, i);
+  return keys.form == detail::KeyForm::kHash ? key : detail::Mix(key, bits.seed);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace bloomline::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,313 @@
+// Stage B, horizontal: one key against its block. Every function takes the block and the key's words of g (h itself for
+// split256), and touches nothing else of memory.
+// Per-target include guard.
+#if defined(BLOOMLINE_KERNELS_PROBE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BLOOMLINE_KERNELS_PROBE_INL_H_
+#undef BLOOMLINE_KERNELS_PROBE_INL_H_
+#else
+#define BLOOMLINE_KERNELS_PROBE_INL_H_
+#endif
+
+#include "kernels/stash-inl.h"
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+#include <immintrin.h>
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace bloomline::kernels {
+namespace HWY_NAMESPACE {
+
+// Whether a line is best tested by vectors: from 256 bits on, and on NEON and SVE, which shift lanes by variables.
+#undef BLOOMLINE_VECTOR_PROBE
+#if BLOOMLINE_VECTOR_HASH || HWY_ARCH_ARM
+#define BLOOMLINE_VECTOR_PROBE 1
+#else
+#define BLOOMLINE_VECTOR_PROBE 0
+#endif
+
+// ---- Scalar: the bits one after another, without a branch.
+
+template <Spec kSpec>
+HWY_INLINE bool TestScalar(const uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
+  if constexpr (kSpec.is_split256()) {
+    uint64_t hit = 1;
+    for (size_t lane = 0; lane < 8; ++lane) {
+      const uint32_t bit = (static_cast<uint32_t>(g[0]) * kSplit256Salts[lane]) >> 27;
+      hit &= block[lane / 2] >> (32 * (lane % 2) + bit);
+    }
+    return (hit & 1) != 0;
+  } else {
+    uint64_t hit = 1;
+    for (int i = 0; i < kSpec.k; ++i) {
+      const Probe& p = kSpec.probes[i];
+      const uint64_t word = p.word_base + ((g[p.word_plane] >> p.word_shift) & ((uint64_t{1} << p.word_bits) - 1));
+      hit &= block[word] >> ((g[p.bit_plane] >> p.bit_shift) & 63);
+    }
+    return (hit & 1) != 0;
+  }
+}
+
+// Sets the bits; returns those that were clear before, of no particular position: nonzero means changed.
+template <Spec kSpec>
+HWY_INLINE uint64_t MarkScalar(uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
+  uint64_t changed = 0;
+  if constexpr (kSpec.is_split256()) {
+    for (size_t lane = 0; lane < 8; ++lane) {
+      const uint32_t bit = (static_cast<uint32_t>(g[0]) * kSplit256Salts[lane]) >> 27;
+      const uint64_t mask = uint64_t{1} << (32 * (lane % 2) + bit);
+      changed |= mask & ~block[lane / 2];
+      block[lane / 2] |= mask;
+    }
+  } else {
+    for (int i = 0; i < kSpec.k; ++i) {
+      const Probe& p = kSpec.probes[i];
+      const uint64_t word = p.word_base + ((g[p.word_plane] >> p.word_shift) & ((uint64_t{1} << p.word_bits) - 1));
+      const uint64_t mask = uint64_t{1} << ((g[p.bit_plane] >> p.bit_shift) & 63);
+      changed |= mask & ~block[word];
+      block[word] |= mask;
+    }
+  }
+  return changed;
+}
+
+// ---- Vector.
+
+// Probe i of a key sits in lane i % 8 of step i / 8; lanes beyond k repeat probe 0, which changes no answer.
+template <Spec kSpec>
+struct LaneFields {
+  static constexpr int kSteps = (kSpec.k + 7) / 8;
+  HWY_ALIGN uint64_t bit_shift[kSteps][8] = {};
+  HWY_ALIGN uint64_t word_shift[kSteps][8] = {};
+  HWY_ALIGN uint64_t word_base[kSteps][8] = {};
+  HWY_ALIGN uint64_t word_mask[kSteps][8] = {};
+  uint8_t bit_lanes[kSteps][kMaxPlanes] = {};   // lanes whose bit field lies in plane p
+  uint8_t word_lanes[kSteps][kMaxPlanes] = {};  // and whose word field does
+  bool select_words = false;                    // false: lane i tests word i (split512)
+
+  constexpr LaneFields() {
+    for (int s = 0; s < kSteps; ++s) {
+      for (int lane = 0; lane < 8; ++lane) {
+        int i = s * 8 + lane;
+        if (kSpec.zones == 8) i = lane * kSteps + s;  // lane = word
+        const Probe& p = kSpec.probes[i < kSpec.k ? i : 0];
+        bit_shift[s][lane] = p.bit_shift;
+        word_shift[s][lane] = p.word_shift;
+        word_base[s][lane] = p.word_base;
+        word_mask[s][lane] = (uint64_t{1} << p.word_bits) - 1;
+        bit_lanes[s][p.bit_plane] = static_cast<uint8_t>(bit_lanes[s][p.bit_plane] | (1 << lane));
+        word_lanes[s][p.word_plane] = static_cast<uint8_t>(word_lanes[s][p.word_plane] | (1 << lane));
+        select_words = select_words || p.word_bits != 0;
+      }
+    }
+  }
+};
+template <Spec kSpec>
+inline constexpr LaneFields<kSpec> kLaneFields{};
+
+#if BLOOMLINE_AVX3
+
+// The lanes' words of g: lane i gets g[plane of lane i].
+template <int kPlanes>
+HWY_INLINE __m512i SpreadG(const uint64_t* HWY_RESTRICT g, const uint8_t (&lanes)[kMaxPlanes]) {
+  __m512i spread = _mm512_set1_epi64(static_cast<int64_t>(g[0]));
+  for (int p = 1; p < kPlanes; ++p) {
+    if (lanes[p] == 0xff) {
+      spread = _mm512_set1_epi64(static_cast<int64_t>(g[p * kChunk]));
+    } else if (lanes[p] != 0) {
+      spread = _mm512_mask_set1_epi64(spread, lanes[p], static_cast<int64_t>(g[p * kChunk]));
+    }
+  }
+  return spread;
+}
+
+// Field `shift` of each lane, 6 bits wide, in the low bits; the bits above are left as they come.
+HWY_INLINE __m512i ShiftToField(__m512i g, const uint64_t* shifts) {
+#if HWY_TARGET <= HWY_AVX3_DL
+  return _mm512_multishift_epi64_epi8(_mm512_load_si512(shifts), g);
+#else
+  return _mm512_srlv_epi64(g, _mm512_load_si512(shifts));
+#endif
+}
+
+// Lanes in which the word's bit `field` (mod 64) is set.
+HWY_INLINE __mmask8 TestFields(__m512i words, __m512i field) {
+  const __m512i one = _mm512_set1_epi64(1);
+#if HWY_TARGET <= HWY_AVX3_DL
+  // The low byte of each lane takes the word's bits from `field` on: one instruction where a mask takes two.
+  return _mm512_test_epi64_mask(_mm512_multishift_epi64_epi8(field, words), one);
+#else
+  return _mm512_test_epi64_mask(words, _mm512_rolv_epi64(one, field));
+#endif
+}
+
+template <Spec kSpec>
+HWY_INLINE __m512i SelectWords(__m512i line, const uint64_t* HWY_RESTRICT g, int step) {
+  constexpr const auto& kFields = kLaneFields<kSpec>;
+  if constexpr (!kFields.select_words) {
+    return line;
+  } else {
+    __m512i index = _mm512_srlv_epi64(SpreadG<kSpec.planes>(g, kFields.word_lanes[step]),
+                                      _mm512_load_si512(kFields.word_shift[step]));
+    if constexpr (!kSpec.is_line()) {  // vpermq looks at three bits of the index only
+      index = _mm512_ternarylogic_epi64(index, _mm512_load_si512(kFields.word_mask[step]),
+                                        _mm512_load_si512(kFields.word_base[step]), 0xea);  // (a & b) | c
+    }
+    return _mm512_permutexvar_epi64(index, line);
+  }
+}
+
+// Bit i: lane i passed. All ones: the key may be present. g[p · kChunk] is its word of plane p.
+template <Spec kSpec>
+HWY_INLINE __mmask8 TestLanes(const uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
+  constexpr const auto& kFields = kLaneFields<kSpec>;
+  const __m512i line = _mm512_load_si512(block);
+  __mmask8 hit = 0xff;
+  for (int s = 0; s < kFields.kSteps; ++s) {
+    const __m512i field = ShiftToField(SpreadG<kSpec.planes>(g, kFields.bit_lanes[s]), kFields.bit_shift[s]);
+    const __mmask8 lanes = TestFields(SelectWords<kSpec>(line, g, s), field);
+    hit = s == 0 ? lanes : static_cast<__mmask8>(hit & lanes);
+  }
+  return hit;
+}
+
+// The mask of a key over the whole line, z8 layouts.
+template <Spec kSpec>
+HWY_INLINE __m512i MaskWords(const uint64_t* HWY_RESTRICT g) {
+  constexpr const auto& kFields = kLaneFields<kSpec>;
+  const __m512i one = _mm512_set1_epi64(1);
+  __m512i mask = _mm512_setzero_si512();
+  for (int s = 0; s < kFields.kSteps; ++s) {
+    const __m512i field = _mm512_srlv_epi64(SpreadG<kSpec.planes>(g, kFields.bit_lanes[s]),
+                                            _mm512_load_si512(kFields.bit_shift[s]));
+    mask = _mm512_or_si512(mask, _mm512_rolv_epi64(one, field));
+  }
+  return mask;
+}
+
+#elif BLOOMLINE_VECTOR_PROBE
+
+// The mask of a key over words w … w + Lanes(d) − 1 of its line, z8 layouts.
+template <Spec kSpec, class D>
+HWY_INLINE hn::Vec<D> MaskWords(D d, const uint64_t* HWY_RESTRICT g, size_t w) {
+  constexpr const auto& kFields = kLaneFields<kSpec>;
+  hn::Vec<D> mask = hn::Zero(d);
+  for (int s = 0; s < kFields.kSteps; ++s) {
+    hn::Vec<D> spread = hn::Set(d, g[0]);
+    if constexpr (kSpec.planes > 1) {  // k = 16: words 5 … 7 read the second word of g
+      HWY_ALIGN uint64_t lanes[8];
+      for (size_t lane = 0; lane < 8; ++lane) lanes[lane] = g[((kFields.bit_lanes[s][1] >> lane) & 1) * kChunk];
+      spread = hn::Load(d, lanes + w);
+    }
+    const auto field = hn::And(hn::Shr(spread, hn::Load(d, kFields.bit_shift[s] + w)), hn::Set(d, 63));
+    mask = hn::Or(mask, hn::Shl(hn::Set(d, 1), field));
+  }
+  return mask;
+}
+
+#endif  // BLOOMLINE_VECTOR_PROBE
+
+#if BLOOMLINE_VECTOR_PROBE
+
+alignas(64) inline constexpr uint32_t kSaltLanes[8] = {
+    kSplit256Salts[0], kSplit256Salts[1], kSplit256Salts[2], kSplit256Salts[3],
+    kSplit256Salts[4], kSplit256Salts[5], kSplit256Salts[6], kSplit256Salts[7]};
+
+// The mask of a key over lanes w … of a split256 block.
+template <class D>
+HWY_INLINE hn::Vec<D> Split256Mask(D d, uint64_t h, size_t w) {
+  const auto product = hn::Mul(hn::Set(d, static_cast<uint32_t>(h)), hn::Load(d, kSaltLanes + w));
+  return hn::Shl(hn::Set(d, 1), hn::ShiftRight<27>(product));
+}
+
+#endif
+
+// ---- What the batch loop calls. `g` has one word per plane, kChunk apart.
+
+// Whether stage B of a layout has vector code on this target.
+template <Spec kSpec>
+constexpr bool HasVectorProbe() {
+  if (!BLOOMLINE_VECTOR_PROBE) return false;
+  return kSpec.is_split256() || kSpec.zones == 8 || BLOOMLINE_AVX3;
+}
+
+template <Spec kSpec>
+HWY_INLINE bool TestBlock(const uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
+#if BLOOMLINE_VECTOR_PROBE
+  if constexpr (kSpec.is_split256()) {
+    const hn::CappedTag<uint32_t, 8> d;
+    auto missing = hn::Zero(d);
+    for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
+      missing = hn::Or(missing, hn::AndNot(hn::Load(d, reinterpret_cast<const uint32_t*>(block) + w),
+                                           Split256Mask(d, g[0], w)));
+    }
+    return hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
+  } else if constexpr (HasVectorProbe<kSpec>()) {
+#if BLOOMLINE_AVX3
+    return TestLanes<kSpec>(block, g) == 0xff;
+#else
+    const hn::CappedTag<uint64_t, 8> d;
+    auto missing = hn::Zero(d);
+    for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
+      missing = hn::Or(missing, hn::AndNot(hn::Load(d, block + w), MaskWords<kSpec>(d, g, w)));
+    }
+    return hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
+#endif
+  } else {
+#endif
+    uint64_t planes[kMaxPlanes];
+    for (int p = 0; p < kSpec.planes; ++p) planes[p] = g[static_cast<size_t>(p) * kChunk];
+    return TestScalar<kSpec>(block, planes);
+#if BLOOMLINE_VECTOR_PROBE
+  }
+#endif
+}
+
+// Sets the key's bits and says whether any changed; kWantChanged = false spares the comparison.
+template <Spec kSpec, bool kWantChanged>
+HWY_INLINE bool MarkBlock(uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
+#if BLOOMLINE_VECTOR_PROBE
+  if constexpr (kSpec.is_split256()) {
+    const hn::CappedTag<uint32_t, 8> d;
+    auto missing = hn::Zero(d);
+    for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
+      uint32_t* lanes = reinterpret_cast<uint32_t*>(block) + w;
+      const auto mask = Split256Mask(d, g[0], w);
+      const auto old = hn::Load(d, lanes);
+      if constexpr (kWantChanged) missing = hn::Or(missing, hn::AndNot(old, mask));
+      hn::Store(hn::Or(old, mask), d, lanes);
+    }
+    return kWantChanged && !hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
+  } else if constexpr (HasVectorProbe<kSpec>() && kSpec.zones == 8) {
+#if BLOOMLINE_AVX3
+    const __m512i mask = MaskWords<kSpec>(g);
+    const __m512i old = _mm512_load_si512(block);
+    const bool changed = kWantChanged && _mm512_test_epi64_mask(_mm512_andnot_si512(old, mask), mask) != 0;
+    _mm512_store_si512(block, _mm512_or_si512(old, mask));
+    return changed;
+#else
+    const hn::CappedTag<uint64_t, 8> d;
+    auto missing = hn::Zero(d);
+    for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
+      const auto mask = MaskWords<kSpec>(d, g, w);
+      const auto old = hn::Load(d, block + w);
+      if constexpr (kWantChanged) missing = hn::Or(missing, hn::AndNot(old, mask));
+      hn::Store(hn::Or(old, mask), d, block + w);
+    }
+    return kWantChanged && !hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
+#endif
+  } else {
+#endif
+    uint64_t planes[kMaxPlanes];
+    for (int p = 0; p < kSpec.planes; ++p) planes[p] = g[static_cast<size_t>(p) * kChunk];
+    return MarkScalar<kSpec>(block, planes) != 0;
+#if BLOOMLINE_VECTOR_PROBE
+  }
+#endif
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace bloomline::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,102 @@
+// bloomline info: what is in a file.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <string>
+
+#include "bloomline/filter.h"
+#include "tools/cli_error.h"
+#include "tools/command.h"
+#include "tools/numbers.h"
+#include "tools/output.h"
+#include "tools/report.h"
+
+namespace bloomline::cli {
+namespace {
+
+// The 4-byte number behind the magic, in every version of the format. The file has just been read as a snapshot.
+uint32_t FormatVersion(const std::string& path) {
+  std::array<unsigned char, 4> bytes{};
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) ThrowSystem(Printable(path), errno);
+  const ssize_t size = ::pread(fd, bytes.data(), bytes.size(), 8);
+  ::close(fd);
+  if (size != static_cast<ssize_t>(bytes.size())) throw CliError(kExitInput, Printable(path) + ": cannot be read");
+  uint32_t version = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) version |= uint32_t{bytes[i]} << (8 * i);
+  return version;
+}
+
+class InfoCommand final : public Command {
+ public:
+  const char* name() const override { return "info"; }
+  const char* summary() const override { return "Show what a filter file holds"; }
+  const char* epilogue() const override {
+    return "Checks the whole file against its checksums, then reads the filter once more for its fill.\n"
+           "inserted: insertions, repeats included (after a merge: estimated). estimated: distinct keys, from the\n"
+           "fraction of set bits. predicted FPR: the model's at that many keys; fill FPR: exact for what is in the file.\n"
+           "In JSON, null is a number that does not exist: a design value that was not given, the estimate of a\n"
+           "saturated filter, the bits per key of an empty one.\n"
+           "\n"
+           "Examples:\n"
+           "  bloomline info words.blm\n"
+           "  bloomline info words.blm --json | jq .fill_fpr";
+  }
+
+  void Declare(CLI::App& app) override {
+    app.add_option("FILTER", file_, "The filter, a file made by bloomline build")->required();
+  }
+
+  void Run(const CommonOptions& common) override {
+    const FilterView filter = Must(FilterView::TryMap(file_));
+    Json json = FilterJson(filter, /*contents=*/true);
+    json["granted_pages"] = filter.memory().granted;
+    json["file"] = file_;
+    json["file_bytes"] = FileBytes(file_);
+    json["format_version"] = FormatVersion(file_);
+    if (common.json) {
+      PrintJson(json);
+    } else {
+      PrintText(Text(filter, json));
+    }
+  }
+
+ private:
+  std::string Text(const FilterView& filter, const Json& json) const {
+    Table table;
+    table.Add("file", file_ + ", " + FormatBytes(json["file_bytes"].get<uint64_t>()) + ", format version " +
+                          std::to_string(json["format_version"].get<uint32_t>()));
+    table.Add("layout", LayoutText(filter) + ", zones = " + std::to_string(ZonesOf(filter.layout())));
+    table.Add("memory", SizeText(filter));
+    table.Add("keys", std::string(KeyKindName(filter.key_kind())) + ", hash " + HashName(filter.key_kind()) +
+                          ", seed " + std::to_string(filter.seed()));
+    std::string design;
+    if (filter.expected_keys() != 0) design = FormatCount(filter.expected_keys()) + " keys";
+    if (filter.target_fpr() != 0) {
+      design += (design.empty() ? "FPR " : " at FPR ") + FormatPercent(filter.target_fpr());
+    }
+    table.Add("design", design.empty() ? "not given" : design);
+    table.Add("inserted", FormatCount(filter.InsertedCount()));
+    table.Add("estimated", json["estimated"].is_null()
+                               ? "none: every bit is set"
+                               : FormatCount(static_cast<uint64_t>(std::llround(json["estimated"].get<double>()))) +
+                                     " distinct keys");
+    table.Add("fill", FormatPercent(json["fill"].get<double>()) + " of the bits are set" +
+                          (json["saturated"].get<bool>() ? ": saturated, every answer is \"maybe\"" : ""));
+    table.Add("FPR", FormatPercent(json["predicted_fpr"].get<double>()) + " predicted, " +
+                         FormatPercent(json["fill_fpr"].get<double>()) + " exact for its content");
+    table.Add("target", std::string(filter.target()));
+    return table.Text();
+  }
+
+  std::string file_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeInfoCommand() { return std::make_unique<InfoCommand>(); }
+
+}  // namespace bloomline::cli

@@ -1,0 +1,158 @@
+// bloomline: the command line. Parses, runs one command, turns what it throws into one line and an exit code.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bloomline/error.h"
+#include "bloomline/target.h"
+#include "bloomline/version.h"
+#include "tools/cli_error.h"
+#include "tools/command.h"
+#include "tools/output.h"
+
+namespace bloomline::cli {
+namespace {
+
+constexpr const char* kEpilogue =
+    "Exit codes: 0 done; 2 bad arguments; 3 bad input or file (missing, unreadable, corrupt, mismatched, not\n"
+    "writable, also a broken pipe); 4 out of memory or disk full. Errors are one line on standard error.\n"
+    "bloomline COMMAND --help explains a command.\n"
+    "\n"
+    "Examples:\n"
+    "  bloomline build --keys words.txt --fpr 0.01 --out words.blm\n"
+    "  bloomline query words.blm --keys text.txt --output absent\n"
+    "  bloomline info words.blm";
+
+std::vector<std::unique_ptr<Command>> AllCommands() {
+  std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(MakeBuildCommand());
+  commands.push_back(MakeQueryCommand());
+  commands.push_back(MakeInfoCommand());
+  commands.push_back(MakeMergeCommand());
+  commands.push_back(MakeTargetsCommand());
+  return commands;
+}
+
+// A file that is opened while descriptor 1 is closed would become "standard output". Fills the gaps with a
+// descriptor that fails where the closed one would have failed.
+void FillStandardDescriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) std::_Exit(kExitResources);
+  }
+}
+
+class Program {
+ public:
+  Program() : app_("bloomline: cache-line-blocked Bloom filters, built and queried at memory speed.\n", "bloomline") {
+    app_.set_version_flag("--version", std::string("bloomline ") + Version());
+    app_.require_subcommand(1);
+    app_.footer(kEpilogue);
+    app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
+    app_.get_formatter()->label("Subcommands", "Commands");
+    app_.get_formatter()->column_width(32);
+    for (const std::unique_ptr<Command>& command : commands_) {
+      CLI::App* sub = app_.add_subcommand(command->name(), command->summary());
+      sub->group("Commands");
+      sub->footer(command->epilogue());
+      command->Declare(*sub);
+      sub->add_flag("--json", common_.json, "One JSON object on standard output and nothing else there");
+      sub->add_option("--target", common_.target,
+                      "SIMD target by name, see bloomline targets; also BLOOMLINE_TARGET [best]")
+          ->type_name("NAME");
+    }
+  }
+
+  int Run(int argc, char** argv) {
+    try {
+      return ParseAndRun(argc, argv);
+    } catch (const BrokenPipe&) {
+      return kExitInput;
+    } catch (const CliError& error) {
+      return Fail(error.exit_code(), error.what());
+    } catch (const Error& error) {
+      return Fail(ExitCodeFor(error), error.what());
+    } catch (const std::bad_alloc&) {
+      return Fail(kExitResources, "out of memory");
+    } catch (const std::exception& error) {
+      return Fail(kExitInput, error.what());
+    }
+  }
+
+ private:
+  int ParseAndRun(int argc, char** argv) {
+    const auto names = [this] {
+      std::string list;
+      for (const auto& command : commands_) list += (list.empty() ? "" : ", ") + std::string(command->name());
+      return list;
+    };
+    if (argc < 2) throw CliError(kExitUsage, "a command is required: " + names() + "; see bloomline --help");
+    // CLI11 would say that an argument was not expected.
+    if (argv[1][0] != '-' && Find(argv[1]) == nullptr) {
+      throw CliError(kExitUsage, Printable(argv[1]) + ": no such command; there are " + names());
+    }
+    if (Find(argv[1]) != nullptr) context_ += std::string(" ") + argv[1];
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      PrintText(app_.help());
+      return kExitDone;
+    } catch (const CLI::CallForVersion& version) {
+      PrintText(std::string(version.what()) + "\n");
+      return kExitDone;
+    } catch (const CLI::ParseError& error) {
+      throw CliError(kExitUsage, std::string(error.what()) + "; see " + context_ + " --help");
+    }
+    ForceTarget();
+    Find(app_.get_subcommands().front()->get_name())->Run(common_);
+    return kExitDone;
+  }
+
+  void ForceTarget() const {
+    if (!common_.target.empty() && !TryForceTarget(common_.target).ok()) {
+      std::string list = "best";
+      for (const std::string& target : SupportedTargets()) list += ", " + target;
+      ThrowUsage("--target", common_.target, "must be one that this program and this CPU have: " + list);
+    }
+    Must(TryChosenTarget());  // BLOOMLINE_TARGET may name something else
+  }
+
+  Command* Find(std::string_view name) const {
+    for (const auto& command : commands_) {
+      if (name == command->name()) return command.get();
+    }
+    return nullptr;
+  }
+
+  int Fail(int exit_code, std::string_view message) const {
+    std::string line = context_ + ": ";
+    for (const char c : message) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    line += '\n';
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    return exit_code;
+  }
+
+  std::vector<std::unique_ptr<Command>> commands_ = AllCommands();
+  CommonOptions common_;
+  CLI::App app_;
+  std::string context_ = "bloomline";  // what errors start with
+};
+
+}  // namespace
+}  // namespace bloomline::cli
+
+int main(int argc, char** argv) {
+  bloomline::cli::FillStandardDescriptors();
+  // A reader that goes away is an error of write, not the end of the process in the middle of something.
+  std::signal(SIGPIPE, SIG_IGN);
+  return bloomline::cli::Program().Run(argc, argv);
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Sets up, builds and tests everything on this machine; needs no terminal and reads nothing.
+#
+#   tools/test.sh           g++ build, all default tests; then a clang build, warnings as errors
+#   tools/test.sh --quick   the g++ build and its tests only
+#
+# BUILD_DIR (default build) and CLANG_BUILD_DIR (default build-clang) say where; JOBS how many compilers at once.
+# The last line counts the tests. The large runs are apart: ctest --test-dir build -L large
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+exec </dev/null
+
+quick=false
+case "${1:-}" in
+  "") ;;
+  --quick) quick=true ;;
+  -h | --help)
+    sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+    exit 0
+    ;;
+  *)
+    echo "test.sh: unknown argument '$1'; known are: --quick --help" >&2
+    exit 2
+    ;;
+esac
+
+build=${BUILD_DIR:-build}
+clang_build=${CLANG_BUILD_DIR:-build-clang}
+jobs=${JOBS:-$(nproc)}
+SECONDS=0
+
+stage() { printf '== %3d:%02d  %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
+
+# Runs a command that talks a lot; shows what it said only when it fails.
+quietly() {
+  local log
+  log=$(mktemp)
+  if ! "$@" >"$log" 2>&1; then
+    # The first error explains; with make -j it may stand far above the end.
+    grep -n -m 20 -E 'error|Error' "$log" >&2 || true
+    tail -n 60 "$log" >&2
+    rm -f "$log"
+    echo "test.sh: failed: $*" >&2
+    exit 1
+  fi
+  rm -f "$log"
+}
+
+stage "packages"
+if $quick; then
+  tools/setup.sh build test
+else
+  tools/setup.sh build test bench
+fi
+
+# A compiler cache, where there is one that works.
+if [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]] && ccache --show-stats >/dev/null 2>&1; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+
+stage "configure $build (g++)"
+# CXX counts at the first configuration only: a build tree that is there keeps its compiler.
+quietly env CXX="${CXX:-g++}" cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release
+stage "build $build"
+quietly cmake --build "$build" -j "$jobs"
+
+stage "test"
+results=$(mktemp)
+trap 'rm -f "$results"' EXIT
+set +e
+ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$results" |
+  grep -v -E '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed )'
+status=${PIPESTATUS[0]} # of ctest, not of the filter behind it
+set -e
+
+if ! $quick; then
+  clang=$(command -v clang++-14 || command -v clang++)
+  stage "configure $clang_build ($clang)"
+  quietly env CXX="$clang" cmake -S . -B "$clang_build" -DCMAKE_BUILD_TYPE=Release
+  stage "build $clang_build"
+  quietly cmake --build "$clang_build" -j "$jobs"
+fi
+stage "done"
+
+# <testsuite ... tests="N" failures="N" disabled="N" skipped="N" ...>
+count() { grep -o -m 1 -E "\b$1=\"[0-9]+\"" "$results" | head -n 1 | tr -dc 0-9; }
+total=$(count tests) failed=$(count failures) disabled=$(count disabled) skipped=$(count skipped)
+line="$((total - failed - disabled - skipped)) passed, $failed failed"
+((disabled + skipped == 0)) || line+=", $((disabled + skipped)) skipped"
+echo "$line"
+exit "$status"
