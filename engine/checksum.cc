@@ -9,7 +9,7 @@ struct Checksum::State {
   XXH3_state_t xxh3;
 };
 
-Checksum::Checksum() : state_(new State) { XXH3_64bits_reset(&state_->xxh3); }
+Checksum::Checksum() : state_(new State()) { XXH3_64bits_reset(&state_->xxh3); }
 Checksum::~Checksum() = default;
 
 void Checksum::Update(std::span<const std::byte> bytes) noexcept {

@@ -10,6 +10,7 @@
 #include "bloomline/target.h"
 #include "engine/fill.h"
 #include "engine/storage.h"
+#include "engine/target_name.h"
 #include "engine/topology.h"
 #include "kernels/kernels.h"
 
@@ -63,6 +64,19 @@ uint64_t CountFromBits(const FilterReader& filter, uint64_t fallback) {
   return std::isfinite(estimate) ? static_cast<uint64_t>(std::llround(estimate)) : fallback;
 }
 
+// Calls body(first, count) for the pages of `words` that hold a set bit. Pages that were never written stay unwritten,
+// so that a filter in lazy memory stays sparse.
+template <class Body>
+void ForUsedPages(const uint64_t* words, size_t size, const Body& body) {
+  constexpr size_t kPageWords = 4096 / sizeof(uint64_t);
+  for (size_t first = 0; first < size; first += kPageWords) {
+    const size_t count = std::min(kPageWords, size - first);
+    uint64_t any = 0;
+    for (size_t i = first; i < first + count; ++i) any |= words[i];
+    if (any != 0) body(first, count);
+  }
+}
+
 uint64_t SaturatingAdd(uint64_t a, uint64_t b) { return a + b < a ? ~uint64_t{0} : a + b; }
 
 }  // namespace
@@ -76,6 +90,7 @@ FilterReader& FilterReader::operator=(FilterReader&& other) noexcept {
   if (this == &other) return *this;
   bits_ = std::exchange(other.bits_, {});
   ops_ = std::exchange(other.ops_, &kEmptyOps);
+  key_mask_ = other.key_mask_;
   inserted_ = std::exchange(other.inserted_, 0);
   layout_ = other.layout_;
   k_ = other.k_;
@@ -88,18 +103,16 @@ FilterReader& FilterReader::operator=(FilterReader&& other) noexcept {
 }
 
 Status FilterReader::Bind(const std::string& target) {
-  std::string chosen = target;
-  if (chosen.empty()) {
-    Result<std::string> best = TryChosenTarget();
-    if (!best.ok()) return best.error();
-    chosen = best.value();
-  }
+  const Result<std::string> canonical = target.empty() ? TryChosenTarget() : detail::CanonicalTarget(target, "target");
+  if (!canonical.ok()) return canonical.error();
+  const std::string& chosen = canonical.value();
   for (const std::string_view name : kernels::SupportedTargetNames()) {
     if (name != chosen) continue;
     const detail::BlockOps* ops = kernels::FindBlockOps(layout_, k_, name);
     if (ops == nullptr) break;
     ops_ = ops;
     target_ = name;
+    key_mask_ = detail::KeyMask(bits_.seed);
     bits_.prefetch = WantsPrefetch(memory_bytes()) ? 1 : 0;
     return {};
   }
@@ -108,7 +121,7 @@ Status FilterReader::Bind(const std::string& target) {
 }
 
 double FilterReader::EstimatedCount() const noexcept {
-  return EstimateCount(layout_, k_, bits_.blocks, FillFraction());
+  return bits_.blocks == 0 ? 0 : EstimateCount(layout_, k_, bits_.blocks, FillFraction());
 }
 double FilterReader::PredictedFpr() const noexcept { return PredictedFpr(inserted_); }
 double FilterReader::PredictedFpr(uint64_t n) const noexcept {
@@ -148,7 +161,8 @@ Result<Filter> Filter::Create(const FilterConfig& config) {
 Filter::Filter(const FilterConfig& config) : Filter(Create(config).value()) {}
 
 void Filter::Clear() noexcept {
-  if (bits_.blocks != 0) std::memset(bits_.words, 0, memory_bytes());
+  ForUsedPages(bits_.words, words().size(),
+               [&](size_t first, size_t count) { std::fill_n(bits_.words + first, count, uint64_t{0}); });
   inserted_ = 0;
 }
 
@@ -156,8 +170,9 @@ Status Filter::TryMerge(const FilterReader& other) {
   if (Status same = RequireSameShape(*this, other); !same.ok()) return same;
   const uint64_t sum = SaturatingAdd(inserted_, other.InsertedCount());
   const uint64_t* from = other.words().data();
-  const size_t count = words().size();
-  for (size_t i = 0; i < count; ++i) bits_.words[i] |= from[i];
+  ForUsedPages(from, words().size(), [&](size_t first, size_t count) {
+    for (size_t i = first; i < first + count; ++i) bits_.words[i] |= from[i];
+  });
   inserted_ = CountFromBits(*this, sum);
   return {};
 }
@@ -166,8 +181,9 @@ Status Filter::TryIntersect(const FilterReader& other) {
   if (Status same = RequireSameShape(*this, other); !same.ok()) return same;
   const uint64_t fewer = std::min(inserted_, other.InsertedCount());
   const uint64_t* from = other.words().data();
-  const size_t count = words().size();
-  for (size_t i = 0; i < count; ++i) bits_.words[i] &= from[i];
+  ForUsedPages(bits_.words, words().size(), [&](size_t first, size_t count) {
+    for (size_t i = first; i < first + count; ++i) bits_.words[i] &= from[i];
+  });
   inserted_ = CountFromBits(*this, fewer);
   return {};
 }
@@ -177,16 +193,16 @@ void Filter::Intersect(const FilterReader& other) { TryIntersect(other).value();
 
 Result<Filter> Filter::TryClone() const {
   if (bits_.blocks == 0) return Filter();
-  MemoryPolicy policy;
-  policy.lazy = true;  // the original's own policy was checked when it was made; a copy of a sparse filter is refused less
-  policy.pages = Pages::kTransparentHuge;
-  Result<std::unique_ptr<detail::Storage>> storage = detail::Storage::Allocate(memory_bytes(), policy);
+  Result<std::unique_ptr<detail::Storage>> storage = detail::Storage::Allocate(memory_bytes(), storage_->policy());
   if (!storage.ok()) return storage.error();
   Filter copy;
   copy.bits_ = bits_;
   copy.bits_.words = storage.value()->words();
-  std::memcpy(copy.bits_.words, bits_.words, memory_bytes());
+  ForUsedPages(bits_.words, words().size(), [&](size_t first, size_t count) {
+    std::memcpy(copy.bits_.words + first, bits_.words + first, count * sizeof(uint64_t));
+  });
   copy.ops_ = ops_;
+  copy.key_mask_ = key_mask_;
   copy.inserted_ = inserted_;
   copy.layout_ = layout_;
   copy.k_ = k_;

@@ -36,6 +36,7 @@ class Storage {
   std::byte* data() const noexcept { return data_; }
   uint64_t bytes() const noexcept { return bytes_; }
   bool writable() const noexcept { return writable_; }
+  const MemoryPolicy& policy() const noexcept { return policy_; }
 
   // What the kernel says of this memory now. Reads /proc/self/smaps, whose cost grows with the process's mappings;
   // where it cannot be read, the note says so and residency comes from mincore.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "engine/target_name.h"
 #include "kernels/kernels.h"
 
 namespace bloomline {
@@ -23,8 +24,9 @@ std::string Join(const std::vector<std::string_view>& names) {
 
 std::vector<std::string> Copy(const std::vector<std::string_view>& names) { return {names.begin(), names.end()}; }
 
-// The canonical name of a supported target; `source` says where the name came from.
-Result<std::string> Canonical(std::string_view name, const char* source) {
+}  // namespace
+
+Result<std::string> detail::CanonicalTarget(std::string_view name, const char* source) {
   std::string upper;
   for (const char c : name) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   if (upper == "EMU128") upper = "SCALAR";
@@ -43,8 +45,6 @@ Result<std::string> Canonical(std::string_view name, const char* source) {
                    Join(supported));
 }
 
-}  // namespace
-
 std::vector<std::string> CompiledTargets() { return Copy(kernels::CompiledTargetNames()); }
 std::vector<std::string> SupportedTargets() { return Copy(kernels::SupportedTargetNames()); }
 
@@ -54,11 +54,11 @@ Result<std::string> TryChosenTarget() {
     if (!g_forced.empty()) return g_forced;
   }
   const char* environment = std::getenv("BLOOMLINE_TARGET");
-  return Canonical(environment == nullptr ? "" : environment, "BLOOMLINE_TARGET");
+  return detail::CanonicalTarget(environment == nullptr ? "" : environment, "BLOOMLINE_TARGET");
 }
 
 Status TryForceTarget(std::string_view name) {
-  Result<std::string> canonical = Canonical(name, "target");
+  Result<std::string> canonical = detail::CanonicalTarget(name, "target");
   if (!canonical.ok()) return canonical.error();
   std::string lower;
   for (const char c : name) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

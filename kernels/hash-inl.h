@@ -47,10 +47,12 @@ HWY_INLINE uint64_t LoadKey(const detail::KeySpan& keys, size_t i) {
 using D64 = hn::ScalableTag<uint64_t>;
 using V64 = hn::Vec<D64>;
 
-HWY_INLINE V64 MixVector(D64 d, V64 key, V64 seed) {
+HWY_INLINE V64 MixVector(D64 d, V64 key, V64 mask) {
   const V64 multiplier = hn::Set(d, detail::kMixMultiplier);
-  V64 x = hn::Xor(key, seed);
-  x = hn::Mul(hn::Xor(x, hn::ShiftRight<32>(x)), multiplier);
+  const hn::Repartition<uint32_t, D64> d32;
+  V64 x = hn::Xor(key, mask);
+  const V64 fold = hn::MulEven(hn::BitCast(d32, hn::ShiftRight<32>(x)), hn::Set(d32, detail::kMixFold));
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<32>(fold)), multiplier);
   x = hn::Mul(hn::Xor(x, hn::ShiftRight<32>(x)), multiplier);
   return hn::Xor(x, hn::ShiftRight<32>(x));
 }
@@ -85,19 +87,19 @@ HWY_INLINE void ForHashVectors(const detail::BlockBits& bits, const detail::KeyS
     for (size_t j = count; j < kChunk; ++j) padded[j] = 0;
     from = reinterpret_cast<const uint8_t*>(padded);
   }
-  const V64 seed = hn::Set(d, bits.seed);
+  const V64 mask = hn::Set(d, detail::KeyMask(bits.seed));
   if (keys.form == detail::KeyForm::kHash) {
     for (size_t j = 0; j < count; j += lanes) {
       emit(j, hn::LoadU(d, reinterpret_cast<const uint64_t*>(from) + j));
     }
   } else if (keys.form == detail::KeyForm::kU64 || partial) {
     for (size_t j = 0; j < count; j += lanes) {
-      emit(j, MixVector(d, hn::LoadU(d, reinterpret_cast<const uint64_t*>(from) + j), seed));
+      emit(j, MixVector(d, hn::LoadU(d, reinterpret_cast<const uint64_t*>(from) + j), mask));
     }
   } else {
     const hn::Rebind<uint32_t, D64> d32;
     for (size_t j = 0; j < count; j += lanes) {
-      emit(j, MixVector(d, hn::PromoteTo(d, hn::LoadU(d32, reinterpret_cast<const uint32_t*>(from) + j)), seed));
+      emit(j, MixVector(d, hn::PromoteTo(d, hn::LoadU(d32, reinterpret_cast<const uint32_t*>(from) + j)), mask));
     }
   }
 }

@@ -20,7 +20,7 @@ using test::LayoutAndK;
 using test::Random;
 
 // One of every shape of kernel; kernel_test goes through all k.
-constexpr LayoutAndK kShapes[] = {{Layout::kSplit512, 8}, {Layout::kWord64, 5},   {Layout::kSector512z2, 6},
+constexpr LayoutAndK kShapes[] = {{Layout::kSplit512, 8},    {Layout::kWord64, 5},  {Layout::kSector512z2, 6},
                                   {Layout::kSector512z4, 8}, {Layout::kLine512, 7}, {Layout::kSplit256, 8}};
 constexpr size_t kMaxLength = 130;
 constexpr uint64_t kRubbish = 0xa5a5a5a5a5a5a5a5;
@@ -132,9 +132,19 @@ TEST_P(BatchTest, NarrowKeysAreTheirWideValue) {
 
 // Empty strings, NULs, bytes that are no UTF-8, a mebibyte: each is its bytes.
 std::vector<std::string> OddStrings(size_t count) {
-  std::vector<std::string> strings = {"", std::string(1, '\0'), std::string(2, '\0'), "a", std::string("a\0", 2),
-                                      std::string("a\0b", 3), "\xff\xfe\x80", "line\r", "line", " ", "\n",
-                                      std::string(1 << 20, 'm'), std::string((1 << 20) + 1, 'm')};
+  std::vector<std::string> strings = {"",
+                                      std::string(1, '\0'),
+                                      std::string(2, '\0'),
+                                      "a",
+                                      std::string("a\0", 2),
+                                      std::string("a\0b", 3),
+                                      "\xff\xfe\x80",
+                                      "line\r",
+                                      "line",
+                                      " ",
+                                      "\n",
+                                      std::string(1 << 20, 'm'),
+                                      std::string((1 << 20) + 1, 'm')};
   Random random(5);
   while (strings.size() < count) {
     std::string string(random.Below(300), ' ');

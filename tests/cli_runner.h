@@ -40,9 +40,9 @@ struct CliInput {
   // What comes down a pipe to stdin: the function writes to the descriptor. Neither this nor a path: /dev/null.
   std::function<void(int fd)> pipe;
   std::string stdin_path;
-  std::string stdout_path;      // where stdout goes instead of the result
-  bool close_stdout = false;    // the child starts without one
-  bool break_stdout = false;    // the child's stdout is a pipe that nobody reads
+  std::string stdout_path;    // where stdout goes instead of the result
+  bool close_stdout = false;  // the child starts without one
+  bool break_stdout = false;  // the child's stdout is a pipe that nobody reads
   std::map<std::string, std::string> environment;
   std::optional<uint64_t> file_limit;     // RLIMIT_FSIZE, bytes
   std::optional<uint64_t> address_limit;  // RLIMIT_AS, bytes

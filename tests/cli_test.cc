@@ -47,6 +47,8 @@ TEST_F(CliTest, WrongCommands) {
   ExpectError({"--nonsense"}, 2, {"--help"});
   ExpectError({"info"}, 2, {"bloomline info: ", "FILTER", "required"});
   ExpectError({"info", "a", "b"}, 2, {"bloomline info: ", "b"});
+  ExpectError({"build", "--fpr"}, 2, {"bloomline build: --fpr: needs a value"});
+  ExpectError({"build", "--fpr", "0.1", "--fpr", "0.2"}, 2, {"bloomline build: --fpr: may be given once only"});
   ExpectError({"targets", "--nonsense"}, 2, {"bloomline targets: ", "--nonsense"});
 }
 
@@ -79,7 +81,8 @@ TEST_F(CliTest, BuildArguments) {
   refused({"--fpr", "0.01", "--layout", "sector512z2k5"}, {"--layout sector512z2k5"});
   refused({"--fpr", "0.01", "--layout", "sector512z2", "--k", "5"}, {"--k 5", "sector512z2", "multiple of 2"});
   refused({"--fpr", "0.01", "--layout", "word64k5", "--k", "6"}, {"--k 6", "word64k5"});
-  refused({"--fpr", "0.01", "--layout", "split256", "--k", "7"}, {"--k 7", "must be 8"});
+  refused({"--fpr", "0.01", "--layout", "split256", "--k", "7"}, {"--k 7", "split256", "8"});
+  refused({"--fpr", "0.01", "--layout", "sector512z8", "--k", "9"}, {"--k 9", "sector512z8", "multiple of 8"});
   refused({"--fpr", "0.01", "--format", "csv"}, {"--format csv", "lines or u64le"});
   refused({"--fpr", "0.01", "--bits-per-key", "10"}, {"--fpr and --bits-per-key exclude"});
   refused({"--fpr", "1e-20"}, {"--fpr 1e-20", "2^-64"});
@@ -97,12 +100,14 @@ TEST_F(CliTest, CountsInManyForms) {
   WriteFile(Path("keys"), NumberedLines(0, 100));
   std::vector<std::string> files;
   for (const char* n : {"2500", "2.5e3", "2.5k", "0.0025M", "2500.0"}) {
-    const Json json = RunJson({"build", "--keys", Path("keys"), "--fpr", "0.01", "--expected", n, "--out", Path("out")});
+    const Json json =
+        RunJson({"build", "--keys", Path("keys"), "--fpr", "0.01", "--expected", n, "--out", Path("out")});
     EXPECT_EQ(json["design_keys"], 2500) << n;
     files.push_back(ReadFile(Path("out")));
   }
   for (const std::string& file : files) EXPECT_EQ(file, files[0]);
-  const Json percent = RunJson({"build", "--keys", Path("keys"), "--fpr", "1%", "--expected", "2500", "--out", Path("out")});
+  const Json percent =
+      RunJson({"build", "--keys", Path("keys"), "--fpr", "1%", "--expected", "2500", "--out", Path("out")});
   EXPECT_EQ(percent["design_fpr"], 0.01);
   EXPECT_EQ(ReadFile(Path("out")), files[0]);
 }
@@ -111,11 +116,13 @@ TEST_F(CliTest, CountsInManyForms) {
 
 TEST_F(CliTest, BuildThenInfo) {
   WriteFile(Path("keys"), NumberedLines(0, 10000));
-  const Json built = RunJson({"build", "--keys", Path("keys"), "--fpr", "0.01", "--seed", "0x2a", "--out", Path("out")});
+  const Json built =
+      RunJson({"build", "--keys", Path("keys"), "--fpr", "0.01", "--seed", "0x2a", "--out", Path("out")});
   const Json info = RunJson({"info", Path("out")});
-  for (const char* key : {"layout", "k", "zones", "blocks", "bits", "memory_bytes", "bits_per_key", "hash", "key_kind",
-                          "seed", "design_keys", "design_fpr", "inserted", "estimated", "fill", "predicted_fpr",
-                          "fill_fpr", "saturated", "target", "threads", "file", "file_bytes"}) {
+  for (const char* key : {"layout",       "k",         "zones",    "blocks",        "bits",        "memory_bytes",
+                          "bits_per_key", "hash",      "key_kind", "seed",          "design_keys", "design_fpr",
+                          "inserted",     "estimated", "fill",     "predicted_fpr", "fill_fpr",    "saturated",
+                          "target",       "threads",   "file",     "file_bytes"}) {
     ASSERT_TRUE(info.contains(key)) << key;
     EXPECT_EQ(built.at(key), info.at(key)) << key;
   }
@@ -159,16 +166,14 @@ TEST_F(CliTest, LayoutsByName) {
     const char* layout;
     int k;
   };
-  const std::vector<Case> cases = {{{"--layout", "word64", "--k", "5"}, "word64", 5},
-                                   {{"--layout", "word64k5"}, "word64", 5},
-                                   {{"--layout", "sector512z2k6"}, "sector512z2", 6},
-                                   {{"--layout", "sector512z4", "--k", "8"}, "sector512z4", 8},
-                                   {{"--layout", "split512"}, "split512", 8},
-                                   {{"--layout", "split512", "--k", "8"}, "split512", 8},
-                                   {{"--layout", "line512k7"}, "line512", 7},
-                                   {{"--layout", "split256"}, "split256", 8}};
+  const std::vector<Case> cases = {
+      {{"--layout", "word64", "--k", "5"}, "word64", 5}, {{"--layout", "word64k5"}, "word64", 5},
+      {{"--layout", "sector512z2k6"}, "sector512z2", 6}, {{"--layout", "sector512z4", "--k", "8"}, "sector512z4", 8},
+      {{"--layout", "split512"}, "split512", 8},         {{"--layout", "split512", "--k", "8"}, "split512", 8},
+      {{"--layout", "line512k7"}, "line512", 7},         {{"--layout", "split256"}, "split256", 8}};
   for (const Case& c : cases) {
-    std::vector<std::string> arguments = {"build", "--keys", Path("keys"), "--bits-per-key", "12", "--out", Path("out")};
+    std::vector<std::string> arguments = {"build", "--keys", Path("keys"), "--bits-per-key",
+                                          "12",    "--out",  Path("out")};
     arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
     const Json json = RunJson(arguments);
     EXPECT_EQ(json["layout"], c.layout);
@@ -177,7 +182,8 @@ TEST_F(CliTest, LayoutsByName) {
     EXPECT_NEAR(json["bits_per_key"].get<double>(), 12, 0.52);
     EXPECT_EQ(RunJson({"query", Path("out"), "--keys", Path("keys")})["absent"], 0) << c.layout;
   }
-  const Json best = RunJson({"build", "--keys", Path("keys"), "--fpr", "0.001", "--layout", "auto", "--out", Path("out")});
+  const Json best =
+      RunJson({"build", "--keys", Path("keys"), "--fpr", "0.001", "--layout", "auto", "--out", Path("out")});
   EXPECT_NE(best["layout"], "auto");
   EXPECT_LE(best["predicted_fpr"].get<double>(), 0.001);
 }
@@ -236,7 +242,8 @@ TEST_F(CliTest, AllTargetsWriteTheSameFile) {
 
 TEST_F(CliTest, FilesThatCannotBeReadOrWritten) {
   WriteFile(Path("keys"), "a\n");
-  ExpectError({"build", "--keys", Path("nowhere"), "--fpr", "0.01", "--out", Path("out")}, 3, {"nowhere", "No such file"});
+  ExpectError({"build", "--keys", Path("nowhere"), "--fpr", "0.01", "--out", Path("out")}, 3,
+              {"nowhere", "No such file"});
   ExpectError({"build", "--keys", Path(""), "--fpr", "0.01", "--out", Path("out")}, 3, {"directory"});
   ExpectError({"build", "--keys", Path("keys"), "--fpr", "0.01", "--out", Path("no/out")}, 3, {"no/", "No such file"});
   ExpectError({"build", "--keys", Path("keys"), "--fpr", "0.01", "--out", Path("")}, 3, {"--out", "directory"});

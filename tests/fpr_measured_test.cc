@@ -144,19 +144,19 @@ const Structure kStructures[] = {
     {"pointers to lines", [](uint64_t i) { return 0x0000561234567000 + 64 * i; }},
     {"pointers to pages", [](uint64_t i) { return 0x00007f0000000000 + 4096 * i; }},
     {"IPv4, network order", [](uint64_t i) { return 0x0a000000 + i; }},
-    {"IPv4, read little-endian", [](uint64_t i) { return uint64_t{__builtin_bswap32(static_cast<uint32_t>(0x0a000000 + i))}; }},
+    {"IPv4, read little-endian",
+     [](uint64_t i) { return uint64_t{__builtin_bswap32(static_cast<uint32_t>(0x0a000000 + i))}; }},
     {"timestamps in ns, one per us", [](uint64_t i) { return 1'700'000'000'000'000'000 + 1000 * i; }},
     {"doubles of integers", [](uint64_t i) { return std::bit_cast<uint64_t>(static_cast<double>(i + 1)); }},
     {"doubles of tenths", [](uint64_t i) { return std::bit_cast<uint64_t>(static_cast<double>(i) * 0.1); }},
     {"doubles in [1, 2)", [](uint64_t i) { return std::bit_cast<uint64_t>(1 + static_cast<double>(i) / (1 << 22)); }},
-    {"floats of integers",
-     [](uint64_t i) { return uint64_t{std::bit_cast<uint32_t>(static_cast<float>(i + 1))}; }},
+    {"floats of integers", [](uint64_t i) { return uint64_t{std::bit_cast<uint32_t>(static_cast<float>(i + 1))}; }},
 };
 
 TEST(MeasuredFpr, StructuredKeys) {
-  for (const LayoutAndK& shape : {LayoutAndK{Layout::kSplit512, 8}, LayoutAndK{Layout::kWord64, 5},
-                                  LayoutAndK{Layout::kSector512z2, 6}, LayoutAndK{Layout::kLine512, 7},
-                                  LayoutAndK{Layout::kSplit256, 8}}) {
+  for (const LayoutAndK& shape :
+       {LayoutAndK{Layout::kSplit512, 8}, LayoutAndK{Layout::kWord64, 5}, LayoutAndK{Layout::kSector512z2, 6},
+        LayoutAndK{Layout::kLine512, 7}, LayoutAndK{Layout::kSplit256, 8}}) {
     for (const Structure& structure : kStructures) {
       ExpectModel(shape, 10, 250'000, 1'500'000, structure.name, structure.key_of);
     }

@@ -101,9 +101,7 @@ class Subject {
   const BlockBits& bits() const { return bits_; }
   void SetPrefetch(uint32_t prefetch) { bits_.prefetch = prefetch; }
   bool OracleInsert(uint64_t hash) { return kernels::MarkKey(layout_, k_, oracle_.data(), bits_.blocks, hash); }
-  bool OracleContains(uint64_t hash) const {
-    return kernels::TestKey(layout_, k_, oracle_.data(), bits_.blocks, hash);
-  }
+  bool OracleContains(uint64_t hash) const { return kernels::TestKey(layout_, k_, oracle_.data(), bits_.blocks, hash); }
   // The filter holds what the oracle's holds, and nothing in front of it or in its padding was written.
   bool Agrees() const {
     const size_t bytes = Bytes(layout_, bits_.blocks);
@@ -141,7 +139,8 @@ class Keys {
       } else {
         std::memcpy(at + i * 8, &values[i], 8);
       }
-      hashes_[i] = form_ == KeyForm::kHash ? values[i] : detail::Mix(form_ == KeyForm::kU32 ? narrow : values[i], kSeed);
+      hashes_[i] =
+          form_ == KeyForm::kHash ? values[i] : detail::Mix(form_ == KeyForm::kU32 ? narrow : values[i], kSeed);
     }
   }
   const KeySpan& span() const { return span_; }

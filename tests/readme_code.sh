@@ -16,8 +16,10 @@ if ! grep -q 'int main' "$work/readme.cc"; then
   exit 1
 fi
 read -ra flags <<<"${CXXFLAGS:-}"
+libraries=(-lbloomline)
+[[ -e $build/lib/libbloomline.so ]] || libraries+=(-lhwy -lhwloc -lxxhash -pthread)
 "${CXX:-c++}" -std=c++20 -Wall -Wextra -Werror "${flags[@]}" -I "$source/engine/include" "$work/readme.cc" \
-  -o "$work/readme" -L "$build/lib" -lbloomline -Wl,-rpath,"$build/lib"
+  -o "$work/readme" -L "$build/lib" "${libraries[@]}" -Wl,-rpath,"$build/lib"
 cd "$work" # whatever files it writes
 ./readme
 echo "readme_code: ok"

@@ -218,8 +218,8 @@ class Guarded {
  public:
   explicit Guarded(size_t capacity) : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {
     capacity_ = (capacity + page_ - 1) / page_ * page_;
-    map_ = static_cast<std::byte*>(mmap(nullptr, capacity_ + 2 * page_, PROT_READ | PROT_WRITE,
-                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    map_ = static_cast<std::byte*>(
+        mmap(nullptr, capacity_ + 2 * page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (map_ == MAP_FAILED || mprotect(map_, page_, PROT_NONE) != 0 ||
         mprotect(map_ + page_ + capacity_, page_, PROT_NONE) != 0) {
       std::abort();  // no memory for a test

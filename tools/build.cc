@@ -25,7 +25,8 @@ class BuildCommand final : public Command {
   const char* summary() const override { return "Build a filter from keys and save it to a file"; }
   const char* epilogue() const override {
     return "Keys. lines: the bytes of each line are a key, whatever they are and however many; LF ends a line, a CR\n"
-           "before it belongs to the key, the last line needs no LF, an empty line is the key \"\". u64le: 8 bytes per\n"
+           "before it belongs to the key, the last line needs no LF, an empty line is the key \"\". u64le: 8 bytes "
+           "per\n"
            "key, little-endian. Repeated keys do no harm but count. The filter is sized for --expected keys; without\n"
            "it the keys of a file are counted first. More keys than expected: a warning with the FPR that results.\n"
            "FILE appears when it is complete; an error leaves what was there. ns_per_key is time in the filter only.\n"
@@ -44,7 +45,7 @@ class BuildCommand final : public Command {
     app.add_option("--expected", expected_, "Number of keys, 1 to 2^40; also 1e7, 10M [a file's are counted]")
         ->type_name("N");
     app.add_option("--layout", layout_,
-                   "auto, word64, sector512z1|z2|z4|z8, split512, line512, split256; k may follow: word64k5 [auto]")
+                   "auto, word64, sector512z2|z4|z8, split512, line512, split256; or word64k5 [auto]")
         ->type_name("L");
     app.add_option("--k", k_, "Bits set per key, 1 to 16, a multiple of the layout's zones [best]")->type_name("K");
     app.add_option("--seed", seed_, "Hash seed, any 64-bit number, decimal or 0x… [0]")->type_name("S");
@@ -96,16 +97,14 @@ class BuildCommand final : public Command {
     if (!k_) return;
     const int k = static_cast<int>(ParseCount("--k", *k_, kMinHashes, kMaxHashes));
     if (choice_.k != 0 && choice_.k != k) {
-      ThrowUsage("--k", *k_, "contradicts --layout " + Printable(*layout_) + ", whose k is " +
-                                 std::to_string(choice_.k));
+      ThrowUsage("--k", *k_,
+                 "contradicts --layout " + Printable(*layout_) + ", whose k is " + std::to_string(choice_.k));
     }
     if (choice_.layout != Layout::kAuto && !IsValidHashCount(choice_.layout, k)) {
-      const int zones = ZonesOf(choice_.layout);
-      ThrowUsage("--k", *k_, "does not fit --layout " + Printable(*layout_) + ": must be " +
-                                 (choice_.layout == Layout::kSplit256
-                                      ? std::string("8")
-                                      : "a multiple of " + std::to_string(zones) + ", " + std::to_string(zones) +
-                                            " to " + std::to_string(kMaxHashes)));
+      const std::string zones = std::to_string(ZonesOf(choice_.layout));
+      ThrowUsage("--k", *k_,
+                 "does not fit --layout " + Printable(*layout_) + ": must be a multiple of " + zones + ", " + zones +
+                     " to " + std::to_string(kMaxHashes));
     }
     choice_.k = k;
   }
@@ -151,8 +150,8 @@ class BuildCommand final : public Command {
   }
 
   void WarnIfOverfull(const Filter& filter, const FilterConfig& config) const {
-    if (filter.InsertedCount() <= config.expected_keys() || !expected_value_) return;
-    Warn(name(), FormatCount(filter.InsertedCount()) + " keys came, " + FormatCount(*expected_value_) +
+    if (filter.InsertedCount() <= config.expected_keys()) return;
+    Warn(name(), FormatCount(filter.InsertedCount()) + " keys came, " + FormatCount(config.expected_keys()) +
                      " were expected: the predicted FPR is " + FormatPercent(filter.PredictedFpr()) + " instead of " +
                      FormatPercent(config.PredictedFpr()));
   }
@@ -176,7 +175,8 @@ class BuildCommand final : public Command {
     Table table;
     table.Add("file", out_ + ", " + FormatBytes(FileBytes(out_)));
     table.Add("keys", FormatCount(filter.InsertedCount()) + (format_ == KeyFormat::kLines ? " lines" : " integers"));
-    table.Add("layout", LayoutText(filter) + (config.reason().empty() ? "" : " (" + config.reason() + ")"));
+    table.Add("layout", LayoutText(filter));
+    if (!config.reason().empty()) table.Add("why", config.reason());
     table.Add("memory", SizeText(filter));
     table.Add("FPR", FormatPercent(filter.PredictedFpr()) + " predicted" +
                          (fpr_ ? ", target " + FormatPercent(fpr_value_) : ""));

@@ -11,8 +11,8 @@
 namespace bloomline::cli {
 
 inline constexpr int kExitDone = 0;
-inline constexpr int kExitUsage = 2;      // bad arguments
-inline constexpr int kExitInput = 3;      // a file or its contents: missing, unreadable, corrupt, mismatched, unwritable
+inline constexpr int kExitUsage = 2;  // bad arguments
+inline constexpr int kExitInput = 3;  // a file or its contents: missing, unreadable, corrupt, mismatched, unwritable
 inline constexpr int kExitResources = 4;  // out of memory, disk full
 
 // Ends a command. main() prints "bloomline <command>: <message>" as one line on stderr and exits with the code.

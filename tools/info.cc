@@ -37,7 +37,8 @@ class InfoCommand final : public Command {
   const char* epilogue() const override {
     return "Checks the whole file against its checksums, then reads the filter once more for its fill.\n"
            "inserted: insertions, repeats included (after a merge: estimated). estimated: distinct keys, from the\n"
-           "fraction of set bits. predicted FPR: the model's at that many keys; fill FPR: exact for what is in the file.\n"
+           "fraction of set bits. predicted FPR: the model's at that many keys; fill FPR: exact for what is in the "
+           "file.\n"
            "In JSON, null is a number that does not exist: a design value that was not given, the estimate of a\n"
            "saturated filter, the bits per key of an empty one.\n"
            "\n"
@@ -47,7 +48,7 @@ class InfoCommand final : public Command {
   }
 
   void Declare(CLI::App& app) override {
-    app.add_option("FILTER", file_, "The filter, a file made by bloomline build")->required();
+    app.add_option("FILTER", file_, "The filter, a file made by bloomline build")->required()->type_name("FILE");
   }
 
   void Run(const CommonOptions& common) override {

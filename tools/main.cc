@@ -109,6 +109,12 @@ class Program {
     } catch (const CLI::CallForVersion& version) {
       PrintText(std::string(version.what()) + "\n");
       return kExitDone;
+    } catch (const CLI::ArgumentMismatch& error) {
+      // CLI11: "--fpr: 1 required P missing", "--fpr: At Most 1 required but received 2".
+      const std::string text = error.what();
+      const std::string option = text.substr(0, text.find(": "));
+      throw CliError(kExitUsage, option + (text.ends_with("missing") ? ": needs a value" : ": may be given once only") +
+                                     "; see " + context_ + " --help");
     } catch (const CLI::ParseError& error) {
       throw CliError(kExitUsage, std::string(error.what()) + "; see " + context_ + " --help");
     }

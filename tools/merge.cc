@@ -19,7 +19,8 @@ class MergeCommand final : public Command {
   const char* name() const override { return "merge"; }
   const char* summary() const override { return "Merge two filters of the same shape into one"; }
   const char* epilogue() const override {
-    return "The result holds the keys of both. Both need the same layout, k, number of blocks, seed and key kind: build\n"
+    return "The result holds the keys of both. Both need the same layout, k, number of blocks, seed and key kind: "
+           "build\n"
            "them with the same --expected, --fpr or --bits-per-key, --layout and --seed. Counts are re-estimated from\n"
            "the merged bits. FILE may be A or B.\n"
            "\n"
@@ -29,8 +30,8 @@ class MergeCommand final : public Command {
   }
 
   void Declare(CLI::App& app) override {
-    app.add_option("A", a_, "A filter file")->required();
-    app.add_option("B", b_, "Another of the same shape")->required();
+    app.add_option("A", a_, "A filter file")->required()->type_name("FILE");
+    app.add_option("B", b_, "Another of the same shape")->required()->type_name("FILE");
     app.add_option("--out", out_, "The file to write; may be A or B")->required()->type_name("FILE");
   }
 

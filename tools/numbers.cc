@@ -70,8 +70,7 @@ uint64_t ParseU64(std::string_view option, std::string_view text) {
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
   const std::string_view digits = hexadecimal ? text.substr(2) : text;
   uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
   if (error != std::errc() || end != digits.data() + digits.size()) {
     ThrowUsage(option, text, "must be a whole number, 0 to 18446744073709551615 (or 0x…)");
   }

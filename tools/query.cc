@@ -64,7 +64,8 @@ class QueryCommand final : public Command {
     return "A key is either certainly absent or maybe present; foreign keys are \"maybe\" at the filter's FPR.\n"
            "count: one line with both numbers. maybe, absent: the keys themselves, as they came (lines end with LF,\n"
            "u64le keys are 8 bytes). bitmap: little-endian 64-bit words, bit i % 64 of word i / 64 is set where key i\n"
-           "may be present. With --json the keys or the bitmap go to --lines-to only. ns_per_key is time in the filter\n"
+           "may be present. With --json the keys or the bitmap go to --lines-to only. ns_per_key is time in the "
+           "filter\n"
            "only. Whatever the answers are, the exit code is 0.\n"
            "\n"
            "Examples:\n"
@@ -74,7 +75,7 @@ class QueryCommand final : public Command {
   }
 
   void Declare(CLI::App& app) override {
-    app.add_option("FILTER", file_, "The filter, a file made by bloomline build")->required();
+    app.add_option("FILTER", file_, "The filter, a file made by bloomline build")->required()->type_name("FILE");
     keys_.Declare(app, "lines or u64le [as the filter was built]");
     app.add_option("--output", output_, "count, maybe, absent or bitmap [count]")->type_name("WHAT");
     app.add_option("--lines-to", lines_to_, "Write keys or bitmap to FILE instead of standard output")
@@ -126,15 +127,16 @@ class QueryCommand final : public Command {
     if (kind == KeyKind::kBytes || kind == KeyKind::kU64) {
       const KeyFormat stored = kind == KeyKind::kBytes ? KeyFormat::kLines : KeyFormat::kU64le;
       if (given && *given != stored) {
-        throw CliError(kExitInput, "--format " + keys_.format + ": " + Printable(file_) + " was built from keys of kind " +
-                                       KeyKindName(kind) + ": the format is " + KeyFormatName(stored));
+        throw CliError(kExitInput, "--format " + keys_.format + ": " + Printable(file_) +
+                                       " was built from keys of kind " + KeyKindName(kind) + ": the format is " +
+                                       KeyFormatName(stored));
       }
       return stored;
     }
     if (!given) {
-      throw CliError(kExitUsage, "--format is required: " + Printable(file_) + " does not say what its keys are (kind " +
-                                     KeyKindName(kind) + "); lines, or u64le for " +
-                                     (hashed_ ? "64-bit hashes" : "integers"));
+      throw CliError(kExitUsage, "--format is required: " + Printable(file_) +
+                                     " does not say what its keys are (kind " + KeyKindName(kind) +
+                                     "); lines, or u64le for " + (hashed_ ? "64-bit hashes" : "integers"));
     }
     return *given;
   }
@@ -146,7 +148,8 @@ class QueryCommand final : public Command {
     if (json) return std::nullopt;
     ByteSink sink = ByteSink::Stdout();
     if (sink.IsTerminal() && (kind_ == QueryOutput::kBitmap || format_ == KeyFormat::kU64le)) {
-      throw CliError(kExitUsage, "standard output is a terminal and the output is binary: redirect it or give --lines-to");
+      throw CliError(kExitUsage,
+                     "standard output is a terminal and the output is binary: redirect it or give --lines-to");
     }
     return sink;
   }

@@ -73,15 +73,15 @@ std::string SizeText(const FilterReader& filter) {
                      (filter.blocks() == 1 ? " block" : " blocks") + " of " +
                      std::to_string(BlockBits(filter.layout()) / 8) + " bytes";
   if (filter.InsertedCount() > 0) {
-    text += ", " +
-            FormatReal(static_cast<double>(filter.bits()) / static_cast<double>(filter.InsertedCount()), 4) +
+    text += ", " + FormatReal(static_cast<double>(filter.bits()) / static_cast<double>(filter.InsertedCount()), 4) +
             " bits per key";
   }
   return text;
 }
 
 bool SameFile(const std::string& a, const std::string& b) {
-  struct stat first {}, second {};
+  struct stat first {
+  }, second{};
   return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
          first.st_ino == second.st_ino;
 }

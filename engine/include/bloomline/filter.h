@@ -82,7 +82,7 @@ class BLOOMLINE_API FilterReader {
   // ---- One key: about the cost of one indirect call.
   template <IntegerKey K>
   bool MayContain(K key) const noexcept {
-    return MayContainHash(detail::Mix(key, bits_.seed));
+    return MayContainHash(detail::MixMasked(key, key_mask_));
   }
   template <StringKey S>
   bool MayContain(const S& key) const noexcept {
@@ -172,6 +172,7 @@ class BLOOMLINE_API FilterReader {
 
   detail::BlockBits bits_;
   const detail::BlockOps* ops_;
+  uint64_t key_mask_ = 0;  // detail::KeyMask(seed), kept for one-key calls
   uint64_t inserted_ = 0;
   Layout layout_ = Layout::kSplit512;
   int k_ = 8;
@@ -193,7 +194,7 @@ class BLOOMLINE_API Filter final : public FilterReader {
   // ---- One key.
   template <IntegerKey K>
   void Insert(K key) noexcept {
-    InsertHash(detail::Mix(key, bits_.seed));
+    InsertHash(detail::MixMasked(key, key_mask_));
   }
   template <StringKey S>
   void Insert(const S& key) noexcept {
@@ -206,7 +207,7 @@ class BLOOMLINE_API Filter final : public FilterReader {
   // True: the key was certainly absent before. False: it may have been present (nothing changed).
   template <IntegerKey K>
   bool TryInsert(K key) noexcept {
-    return TryInsertHash(detail::Mix(key, bits_.seed));
+    return TryInsertHash(detail::MixMasked(key, key_mask_));
   }
   template <StringKey S>
   bool TryInsert(const S& key) noexcept {
