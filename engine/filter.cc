@@ -29,6 +29,9 @@ constexpr detail::BlockOps kEmptyOps = {
     [](const detail::BlockBits&, const detail::KeySpan& keys, uint64_t* changed) noexcept {
       std::fill_n(changed, (keys.size + 63) / 64, uint64_t{0});
     },
+    [](const detail::BlockBits&, const detail::KeySpan& keys, uint64_t* hashes) noexcept {
+      std::fill_n(hashes, keys.size, uint64_t{0});
+    },
 };
 
 // From this size on lookups prefetch: the filter no longer lives in the core's own cache. Trades the prefetch
@@ -143,8 +146,7 @@ MemoryReport FilterReader::memory() const {
 }
 
 Result<Filter> Filter::Create(const FilterConfig& config) {
-  Result<std::unique_ptr<detail::Storage>> storage =
-      detail::Storage::Allocate(config.bits() / 8, config.memory());
+  Result<std::unique_ptr<detail::Storage>> storage = detail::Storage::Allocate(config.bits() / 8, config.memory());
   if (!storage.ok()) return storage.error();
   Filter filter;
   filter.layout_ = config.layout();

@@ -63,8 +63,7 @@ size_t Select(const detail::BlockOps& ops, const detail::BlockBits& bits, const 
   for (size_t first = 0; first < count; first += kSelectChunk) {
     const size_t size = std::min(kSelectChunk, count - first);
     ops.contains_batch(bits, keys_of(first, size), bitmap);
-    written += WritePositions(bitmap, size, out + written,
-                              [&](size_t i) { return static_cast<uint32_t>(first + i); });
+    written += WritePositions(bitmap, size, out + written, [&](size_t i) { return static_cast<uint32_t>(first + i); });
   }
   return written;
 }
@@ -76,8 +75,8 @@ size_t SelectStrings(const detail::BlockOps& ops, const detail::BlockBits& bits,
   ForHashChunks(keys, count, bits.seed, [&](size_t first, const KeySpan& hashes) {
     uint64_t bitmap[kStringChunk / 64];
     ops.contains_batch(bits, hashes, bitmap);
-    written += WritePositions(bitmap, hashes.size, out + written,
-                              [&](size_t i) { return static_cast<uint32_t>(first + i); });
+    written +=
+        WritePositions(bitmap, hashes.size, out + written, [&](size_t i) { return static_cast<uint32_t>(first + i); });
   });
   return written;
 }
@@ -223,15 +222,13 @@ size_t FilterReader::SelectBatch(std::span<const std::string_view> keys, std::sp
 namespace {
 template <class Strings>
 void InsertStrings(const detail::BlockOps& ops, const detail::BlockBits& bits, const Strings& keys) {
-  ForHashChunks(keys, keys.size(), bits.seed,
-                [&](size_t, const KeySpan& hashes) { ops.insert_batch(bits, hashes); });
+  ForHashChunks(keys, keys.size(), bits.seed, [&](size_t, const KeySpan& hashes) { ops.insert_batch(bits, hashes); });
 }
 template <class Strings>
 void TryInsertStrings(const detail::BlockOps& ops, const detail::BlockBits& bits, const Strings& keys, size_t count,
                       uint64_t* changed) {
-  ForHashChunks(keys, count, bits.seed, [&](size_t first, const KeySpan& hashes) {
-    ops.try_insert_batch(bits, hashes, changed + first / 64);
-  });
+  ForHashChunks(keys, count, bits.seed,
+                [&](size_t first, const KeySpan& hashes) { ops.try_insert_batch(bits, hashes, changed + first / 64); });
 }
 }  // namespace
 

@@ -56,9 +56,7 @@ FilterAccess::Shape ShapeOf(const SnapshotInfo& info) {
   return shape;
 }
 
-Error Named(const std::string& source, const Error& error) {
-  return Error(error.code(), source + ": " + error.what());
-}
+Error Named(const std::string& source, const Error& error) { return Error(error.code(), source + ": " + error.what()); }
 
 // Reads the payload straight into the memory of a new filter. Source: SnapshotFile or SnapshotBuffer.
 template <class Source>

@@ -40,9 +40,8 @@ Result<std::string> detail::CanonicalTarget(std::string_view name, const char* s
     return Error(ErrorCode::kInvalidArgument, std::string(source) + " = " + std::string(name) +
                                                   ": this CPU does not run it; it runs " + Join(supported));
   }
-  return Error(ErrorCode::kInvalidArgument,
-               std::string(source) + " = " + std::string(name) + ": not a target; must be best or one of " +
-                   Join(supported));
+  return Error(ErrorCode::kInvalidArgument, std::string(source) + " = " + std::string(name) +
+                                                ": not a target; must be best or one of " + Join(supported));
 }
 
 std::vector<std::string> CompiledTargets() { return Copy(kernels::CompiledTargetNames()); }

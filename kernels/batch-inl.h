@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace bloomline::kernels {
 namespace HWY_NAMESPACE {
 
-template <Spec kSpec>
-using StashOf = Stash<StashSpec(kSpec)>;
+template <SpecId kId>
+using StashOf = Stash<StashId(kId)>;
 
 // One prefetch per key: all of a key's words lie in one line.
 template <class S>
@@ -28,15 +28,15 @@ HWY_INLINE void PrefetchStash(const uint64_t* words, const S& stash, size_t coun
 
 // Calls body(first, count, stash) for each chunk. Where the filter is larger than its cache, stage A and the prefetches
 // of a chunk run before stage B of the chunk ahead of it, so that 64 to 128 lines are under way.
-template <Spec kSpec, class Body>
+template <SpecId kId, class Body>
 HWY_INLINE void ForChunks(const detail::BlockBits& bits, const detail::KeySpan& keys, const Body& body) {
-  StashOf<kSpec> stash[2];
+  StashOf<kId> stash[2];
   const size_t ahead = bits.prefetch == 0 ? 0 : kChunk;  // keys that stage A is ahead of stage B
   for (size_t first = 0; first < keys.size + ahead; first += kChunk) {
     const size_t slot = (first / kChunk) & 1;
     if (first < keys.size) {
       const size_t count = std::min(kChunk, keys.size - first);
-      FillStash<StashSpec(kSpec)>(bits, keys, first, count, stash[slot]);
+      FillStash<StashId(kId)>(bits, keys, first, count, stash[slot]);
       if (ahead != 0) PrefetchStash(bits.words, stash[slot], count);
     }
     if (first >= ahead && first - ahead < keys.size) {
@@ -47,17 +47,17 @@ HWY_INLINE void ForChunks(const detail::BlockBits& bits, const detail::KeySpan& 
 }
 
 // Stage B of a lookup: bit j of the result belongs to key j of the chunk.
-template <Spec kSpec>
-HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count, const StashOf<kSpec>& stash) {
+template <SpecId kId>
+HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count, const StashOf<kId>& stash) {
   const uint8_t* base = reinterpret_cast<const uint8_t*>(words);
-  if constexpr (IsVertical(kSpec)) {
+  if constexpr (IsVertical(kSpecOf<kId>)) {
 #if BLOOMLINE_VECTOR_HASH && defined(BLOOMLINE_TRY_GATHER)
     const D64 d;
     const hn::RebindToSigned<D64> di;
     uint64_t result = 0;
     for (size_t j = 0; j < count; j += hn::Lanes(d)) {
       auto missing = hn::Zero(d);
-      for (int z = 0; z < kSpec.zones; ++z) {
+      for (int z = 0; z < kSpecOf<kId>.zones; ++z) {
         const auto word = hn::GatherOffset(d, words, hn::BitCast(di, hn::Load(d, stash.offset[z] + j)));
         missing = hn::Or(missing, hn::AndNot(word, hn::Load(d, stash.field[z] + j)));
       }
@@ -72,7 +72,7 @@ HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count, const StashOf
     uint64_t result = 0;
     for (size_t j = 0; j < count; ++j) {
       uint64_t missing = 0;
-      for (int z = 0; z < kSpec.zones; ++z) {
+      for (int z = 0; z < kSpecOf<kId>.zones; ++z) {
         const uint64_t word = *reinterpret_cast<const uint64_t*>(base + stash.offset[z][j]);
         missing |= stash.field[z][j] & ~word;
       }
@@ -82,13 +82,13 @@ HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count, const StashOf
 #endif
   } else {
 #if BLOOMLINE_AVX3
-    if constexpr (HasVectorProbe<kSpec>() && !kSpec.is_split256()) {
+    if constexpr (HasVectorProbe<kId>() && !kSpecOf<kId>.is_split256()) {
       // One byte per key and one comparison of 64 bytes: a scalar verdict per key (kortest, setcc, shift, or) costs
       // about a third more.
       HWY_ALIGN __mmask8 verdict[kChunk];
       if (count < kChunk) std::memset(verdict, 0, kChunk);
       for (size_t j = 0; j < count; ++j) {
-        verdict[j] = TestLanes<kSpec>(reinterpret_cast<const uint64_t*>(base + stash.offset[0][j]), stash.field[0] + j);
+        verdict[j] = TestLanes<kId>(reinterpret_cast<const uint64_t*>(base + stash.offset[0][j]), stash.field[0] + j);
       }
       return _mm512_cmpeq_epi8_mask(_mm512_load_si512(verdict), _mm512_set1_epi8(-1));
     }
@@ -96,93 +96,93 @@ HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count, const StashOf
     uint64_t result = 0;
     for (size_t j = 0; j < count; ++j) {
       const auto* block = reinterpret_cast<const uint64_t*>(base + stash.offset[0][j]);
-      result |= uint64_t{TestBlock<kSpec>(block, stash.field[0] + j)} << j;
+      result |= uint64_t{TestBlock<kId>(block, stash.field[0] + j)} << j;
     }
     return result;
   }
 }
 
 // Stage B of an insert. Keys are taken in their order, so that duplicates see one another.
-template <Spec kSpec, bool kWantChanged>
-HWY_INLINE uint64_t MarkChunk(uint64_t* words, size_t count, const StashOf<kSpec>& stash) {
+template <SpecId kId, bool kWantChanged>
+HWY_INLINE uint64_t MarkChunk(uint64_t* words, size_t count, const StashOf<kId>& stash) {
   uint8_t* base = reinterpret_cast<uint8_t*>(words);
   uint64_t changed = 0;
   for (size_t j = 0; j < count; ++j) {
     bool key_changed = false;
-    if constexpr (IsVertical(kSpec)) {
+    if constexpr (IsVertical(kSpecOf<kId>)) {
       uint64_t missing = 0;
-      for (int z = 0; z < kSpec.zones; ++z) {
+      for (int z = 0; z < kSpecOf<kId>.zones; ++z) {
         auto* word = reinterpret_cast<uint64_t*>(base + stash.offset[z][j]);
         if constexpr (kWantChanged) missing |= stash.field[z][j] & ~*word;
         *word |= stash.field[z][j];
       }
       key_changed = missing != 0;
     } else {
-      key_changed = MarkBlock<kSpec, kWantChanged>(reinterpret_cast<uint64_t*>(base + stash.offset[0][j]),
-                                                   stash.field[0] + j);
+      key_changed =
+          MarkBlock<kId, kWantChanged>(reinterpret_cast<uint64_t*>(base + stash.offset[0][j]), stash.field[0] + j);
     }
     if constexpr (kWantChanged) changed |= uint64_t{key_changed} << j;
   }
   return changed;
 }
 
-template <Spec kSpec>
+template <SpecId kId>
 void ContainsBatch(const detail::BlockBits& bits, const detail::KeySpan& keys, uint64_t* bitmap) noexcept {
-  ForChunks<kSpec>(bits, keys, [&](size_t first, size_t count, const StashOf<kSpec>& stash) HWY_ATTR {
-    bitmap[first / kChunk] = TestChunk<kSpec>(bits.words, count, stash);
+  ForChunks<kId>(bits, keys, [&](size_t first, size_t count, const StashOf<kId>& stash) HWY_ATTR {
+    bitmap[first / kChunk] = TestChunk<kId>(bits.words, count, stash);
   });
 }
 
-template <Spec kSpec>
+template <SpecId kId>
 void InsertBatch(const detail::BlockBits& bits, const detail::KeySpan& keys) noexcept {
-  ForChunks<kSpec>(bits, keys, [&](size_t, size_t count, const StashOf<kSpec>& stash) HWY_ATTR {
-    MarkChunk<kSpec, false>(bits.words, count, stash);
+  ForChunks<kId>(bits, keys, [&](size_t, size_t count, const StashOf<kId>& stash) HWY_ATTR {
+    MarkChunk<kId, false>(bits.words, count, stash);
   });
 }
 
-template <Spec kSpec>
+template <SpecId kId>
 void TryInsertBatch(const detail::BlockBits& bits, const detail::KeySpan& keys, uint64_t* changed) noexcept {
-  ForChunks<kSpec>(bits, keys, [&](size_t first, size_t count, const StashOf<kSpec>& stash) HWY_ATTR {
-    changed[first / kChunk] = MarkChunk<kSpec, true>(bits.words, count, stash);
+  ForChunks<kId>(bits, keys, [&](size_t first, size_t count, const StashOf<kId>& stash) HWY_ATTR {
+    changed[first / kChunk] = MarkChunk<kId, true>(bits.words, count, stash);
   });
 }
 
-// ---- One key. g lies in memory kChunk apart in batches; here in a small array of the same shape would waste stores, so
-// the planes of one key are spaced by kChunk only when there is more than one.
+// ---- One key. g lies in memory kChunk apart in batches; here in a small array of the same shape would waste stores,
+// so the planes of one key are spaced by kChunk only when there is more than one.
 
-template <Spec kSpec>
+template <SpecId kId>
 struct OneKey {
-  uint64_t g[static_cast<size_t>(kSpec.planes - 1) * kChunk + 1];
+  uint64_t g[static_cast<size_t>(kSpecOf<kId>.planes - 1) * kChunk + 1];
   uint64_t* block;
 
   HWY_INLINE OneKey(const detail::BlockBits& bits, uint64_t hash)
-      : block(bits.words + BlockOf(kSpec.layout, hash, bits.blocks) * kSpec.words_per_block()) {
-    g[0] = kSpec.is_split256() ? hash : hash * kFirstG;
+      : block(bits.words + BlockOf(kSpecOf<kId>.layout, hash, bits.blocks) * kSpecOf<kId>.words_per_block()) {
+    g[0] = kSpecOf<kId>.is_split256() ? hash : hash * kFirstG;
     uint64_t next = g[0];
-    for (int p = 1; p < kSpec.planes; ++p) g[static_cast<size_t>(p) * kChunk] = next *= kNextG;
+    for (int p = 1; p < kSpecOf<kId>.planes; ++p) g[static_cast<size_t>(p) * kChunk] = next *= kNextG;
   }
 };
 
-template <Spec kSpec>
+template <SpecId kId>
 bool ContainsOne(const detail::BlockBits& bits, uint64_t hash) noexcept {
-  const OneKey<kSpec> key(bits, hash);
-  return TestBlock<kSpec>(key.block, key.g);
+  const OneKey<kId> key(bits, hash);
+  return TestBlock<kId>(key.block, key.g);
 }
-template <Spec kSpec>
+template <SpecId kId>
 void InsertOne(const detail::BlockBits& bits, uint64_t hash) noexcept {
-  const OneKey<kSpec> key(bits, hash);
-  MarkBlock<kSpec, false>(key.block, key.g);
+  const OneKey<kId> key(bits, hash);
+  MarkBlock<kId, false>(key.block, key.g);
 }
-template <Spec kSpec>
+template <SpecId kId>
 bool TryInsertOne(const detail::BlockBits& bits, uint64_t hash) noexcept {
-  const OneKey<kSpec> key(bits, hash);
-  return MarkBlock<kSpec, true>(key.block, key.g);
+  const OneKey<kId> key(bits, hash);
+  return MarkBlock<kId, true>(key.block, key.g);
 }
 
-template <Spec kSpec>
+template <SpecId kId>
 inline constexpr detail::BlockOps kBlockOps = {
-    &ContainsOne<kSpec>,   &InsertOne<kSpec>,   &TryInsertOne<kSpec>,
-    &ContainsBatch<kSpec>, &InsertBatch<kSpec>, &TryInsertBatch<kSpec>,
+    &ContainsOne<kId>, &InsertOne<kId>,      &TryInsertOne<kId>, &ContainsBatch<kId>,
+    &InsertBatch<kId>, &TryInsertBatch<kId>, &HashBatch,
 };
 
 // The table of (kLayout, k), k = 1 … 16 at run time; nullptr where k does not fit.
@@ -193,7 +193,7 @@ const detail::BlockOps* OpsOf(int k) {
   } else {
     constexpr bool kFits = kLayout == Layout::kSplit256 ? kK == 8 : kK % Describe(kLayout, kK).zones == 0;
     if constexpr (kFits) {
-      if (k == kK) return &kBlockOps<Describe(kLayout, kK)>;
+      if (k == kK) return &kBlockOps<SpecId{kLayout, kK}>;
     }
     return OpsOf<kLayout, kK - 1>(k);
   }

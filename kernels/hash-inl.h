@@ -106,9 +106,34 @@ HWY_INLINE void ForHashVectors(const detail::BlockBits& bits, const detail::KeyS
 
 #endif  // BLOOMLINE_VECTOR_HASH
 
-HWY_INLINE uint64_t LoadHash(const detail::BlockBits& bits, const detail::KeySpan& keys, size_t i) {
-  const uint64_t key = LoadKey(keys, i);
-  return keys.form == detail::KeyForm::kHash ? key : detail::Mix(key, bits.seed);
+// The same one by one: emit(j, hash) for the keys first + j, j below count. The mask and the form are looked at once:
+// the stores of `emit` might change them for all that the compiler knows.
+template <class Emit>
+HWY_INLINE void ForHashes(const detail::BlockBits& bits, const detail::KeySpan& keys, size_t first, size_t count,
+                          const Emit& emit) {
+  const detail::KeySpan local = keys;
+  const uint64_t mask = detail::KeyMask(bits.seed);
+  if (local.form == detail::KeyForm::kHash) {
+    for (size_t j = 0; j < count; ++j) emit(j, LoadKey(local, first + j));
+  } else {
+    for (size_t j = 0; j < count; ++j) emit(j, detail::MixMasked(LoadKey(local, first + j), mask));
+  }
+}
+
+// The hashes of all keys, in order. Not inlined: one copy per family and target is enough.
+inline HWY_NOINLINE void HashBatch(const detail::BlockBits& bits, const detail::KeySpan& keys,
+                                   uint64_t* hashes) noexcept {
+#if BLOOMLINE_VECTOR_HASH
+  const D64 d;
+  for (size_t first = 0; first < keys.size; first += kChunk) {
+    const size_t count = keys.size - first < kChunk ? keys.size - first : kChunk;
+    HWY_ALIGN uint64_t chunk[kChunk];
+    ForHashVectors(bits, keys, first, count, [&](size_t j, V64 h) HWY_ATTR { hn::Store(h, d, chunk + j); });
+    std::memcpy(hashes + first, chunk, count * sizeof(uint64_t));
+  }
+#else
+  ForHashes(bits, keys, 0, keys.size, [&](size_t j, uint64_t h) HWY_ATTR { hashes[j] = h; });
+#endif
 }
 
 }  // namespace HWY_NAMESPACE

@@ -48,12 +48,18 @@ struct Probe {
   uint8_t bit_shift = 0;  // 6 bits wide
 };
 
-// A layout with its k. Structural, so that it can be a template argument.
+// A layout with its k, as a template argument of the kernels.
+struct SpecId {
+  Layout layout = Layout::kSplit512;
+  int k = 8;
+};
+
+// What a layout with its k means.
 struct Spec {
   Layout layout = Layout::kSplit512;
   int k = 8;
   int zones = 8;
-  int planes = 1;       // words of g
+  int planes = 1;         // words of g
   Probe probes[16] = {};  // k of them, in the order in which their bits are read; empty for split256
 
   constexpr bool is_split256() const { return layout == Layout::kSplit256; }
@@ -106,15 +112,18 @@ constexpr Spec Describe(Layout layout, int k) {
       const auto word_plane = static_cast<uint8_t>(reader.plane);
       for (int i = 0; i < k / spec.zones; ++i) {
         const uint8_t bit_shift = reader.Take(6);
-        spec.probes[zone * (k / spec.zones) + i] = {static_cast<uint8_t>(zone * words), word_plane, word_shift,
-                                                    static_cast<uint8_t>(word_bits), static_cast<uint8_t>(reader.plane),
-                                                    bit_shift};
+        spec.probes[zone * (k / spec.zones) + i] = {
+            static_cast<uint8_t>(zone * words), word_plane, word_shift, static_cast<uint8_t>(word_bits),
+            static_cast<uint8_t>(reader.plane), bit_shift};
       }
     }
   }
   spec.planes = reader.plane + 1;
   return spec;
 }
+
+template <SpecId kId>
+inline constexpr Spec kSpecOf = Describe(kId.layout, kId.k);
 
 // ---- The oracle: slow, plain, the meaning of every layout.
 

@@ -28,9 +28,9 @@ namespace HWY_NAMESPACE {
 
 // ---- Scalar: the bits one after another, without a branch.
 
-template <Spec kSpec>
+template <SpecId kId>
 HWY_INLINE bool TestScalar(const uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
-  if constexpr (kSpec.is_split256()) {
+  if constexpr (kSpecOf<kId>.is_split256()) {
     uint64_t hit = 1;
     for (size_t lane = 0; lane < 8; ++lane) {
       const uint32_t bit = (static_cast<uint32_t>(g[0]) * kSplit256Salts[lane]) >> 27;
@@ -39,8 +39,8 @@ HWY_INLINE bool TestScalar(const uint64_t* HWY_RESTRICT block, const uint64_t* H
     return (hit & 1) != 0;
   } else {
     uint64_t hit = 1;
-    for (int i = 0; i < kSpec.k; ++i) {
-      const Probe& p = kSpec.probes[i];
+    for (int i = 0; i < kSpecOf<kId>.k; ++i) {
+      const Probe& p = kSpecOf<kId>.probes[i];
       const uint64_t word = p.word_base + ((g[p.word_plane] >> p.word_shift) & ((uint64_t{1} << p.word_bits) - 1));
       hit &= block[word] >> ((g[p.bit_plane] >> p.bit_shift) & 63);
     }
@@ -49,10 +49,10 @@ HWY_INLINE bool TestScalar(const uint64_t* HWY_RESTRICT block, const uint64_t* H
 }
 
 // Sets the bits; returns those that were clear before, of no particular position: nonzero means changed.
-template <Spec kSpec>
+template <SpecId kId>
 HWY_INLINE uint64_t MarkScalar(uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
   uint64_t changed = 0;
-  if constexpr (kSpec.is_split256()) {
+  if constexpr (kSpecOf<kId>.is_split256()) {
     for (size_t lane = 0; lane < 8; ++lane) {
       const uint32_t bit = (static_cast<uint32_t>(g[0]) * kSplit256Salts[lane]) >> 27;
       const uint64_t mask = uint64_t{1} << (32 * (lane % 2) + bit);
@@ -60,8 +60,8 @@ HWY_INLINE uint64_t MarkScalar(uint64_t* HWY_RESTRICT block, const uint64_t* HWY
       block[lane / 2] |= mask;
     }
   } else {
-    for (int i = 0; i < kSpec.k; ++i) {
-      const Probe& p = kSpec.probes[i];
+    for (int i = 0; i < kSpecOf<kId>.k; ++i) {
+      const Probe& p = kSpecOf<kId>.probes[i];
       const uint64_t word = p.word_base + ((g[p.word_plane] >> p.word_shift) & ((uint64_t{1} << p.word_bits) - 1));
       const uint64_t mask = uint64_t{1} << ((g[p.bit_plane] >> p.bit_shift) & 63);
       changed |= mask & ~block[word];
@@ -74,9 +74,9 @@ HWY_INLINE uint64_t MarkScalar(uint64_t* HWY_RESTRICT block, const uint64_t* HWY
 // ---- Vector.
 
 // Probe i of a key sits in lane i % 8 of step i / 8; lanes beyond k repeat probe 0, which changes no answer.
-template <Spec kSpec>
+template <SpecId kId>
 struct LaneFields {
-  static constexpr int kSteps = (kSpec.k + 7) / 8;
+  static constexpr int kSteps = (kSpecOf<kId>.k + 7) / 8;
   HWY_ALIGN uint64_t bit_shift[kSteps][8] = {};
   HWY_ALIGN uint64_t word_shift[kSteps][8] = {};
   HWY_ALIGN uint64_t word_base[kSteps][8] = {};
@@ -89,8 +89,8 @@ struct LaneFields {
     for (int s = 0; s < kSteps; ++s) {
       for (int lane = 0; lane < 8; ++lane) {
         int i = s * 8 + lane;
-        if (kSpec.zones == 8) i = lane * kSteps + s;  // lane = word
-        const Probe& p = kSpec.probes[i < kSpec.k ? i : 0];
+        if (kSpecOf<kId>.zones == 8) i = lane * kSteps + s;  // lane = word
+        const Probe& p = kSpecOf<kId>.probes[i < kSpecOf<kId>.k ? i : 0];
         bit_shift[s][lane] = p.bit_shift;
         word_shift[s][lane] = p.word_shift;
         word_base[s][lane] = p.word_base;
@@ -102,8 +102,8 @@ struct LaneFields {
     }
   }
 };
-template <Spec kSpec>
-inline constexpr LaneFields<kSpec> kLaneFields{};
+template <SpecId kId>
+inline constexpr LaneFields<kId> kLaneFields{};
 
 #if BLOOMLINE_AVX3
 
@@ -141,15 +141,15 @@ HWY_INLINE __mmask8 TestFields(__m512i words, __m512i field) {
 #endif
 }
 
-template <Spec kSpec>
+template <SpecId kId>
 HWY_INLINE __m512i SelectWords(__m512i line, const uint64_t* HWY_RESTRICT g, int step) {
-  constexpr const auto& kFields = kLaneFields<kSpec>;
+  constexpr const auto& kFields = kLaneFields<kId>;
   if constexpr (!kFields.select_words) {
     return line;
   } else {
-    __m512i index = _mm512_srlv_epi64(SpreadG<kSpec.planes>(g, kFields.word_lanes[step]),
+    __m512i index = _mm512_srlv_epi64(SpreadG<kSpecOf<kId>.planes>(g, kFields.word_lanes[step]),
                                       _mm512_load_si512(kFields.word_shift[step]));
-    if constexpr (!kSpec.is_line()) {  // vpermq looks at three bits of the index only
+    if constexpr (!kSpecOf<kId>.is_line()) {  // vpermq looks at three bits of the index only
       index = _mm512_ternarylogic_epi64(index, _mm512_load_si512(kFields.word_mask[step]),
                                         _mm512_load_si512(kFields.word_base[step]), 0xea);  // (a & b) | c
     }
@@ -158,28 +158,28 @@ HWY_INLINE __m512i SelectWords(__m512i line, const uint64_t* HWY_RESTRICT g, int
 }
 
 // Bit i: lane i passed. All ones: the key may be present. g[p · kChunk] is its word of plane p.
-template <Spec kSpec>
+template <SpecId kId>
 HWY_INLINE __mmask8 TestLanes(const uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
-  constexpr const auto& kFields = kLaneFields<kSpec>;
+  constexpr const auto& kFields = kLaneFields<kId>;
   const __m512i line = _mm512_load_si512(block);
   __mmask8 hit = 0xff;
   for (int s = 0; s < kFields.kSteps; ++s) {
-    const __m512i field = ShiftToField(SpreadG<kSpec.planes>(g, kFields.bit_lanes[s]), kFields.bit_shift[s]);
-    const __mmask8 lanes = TestFields(SelectWords<kSpec>(line, g, s), field);
+    const __m512i field = ShiftToField(SpreadG<kSpecOf<kId>.planes>(g, kFields.bit_lanes[s]), kFields.bit_shift[s]);
+    const __mmask8 lanes = TestFields(SelectWords<kId>(line, g, s), field);
     hit = s == 0 ? lanes : static_cast<__mmask8>(hit & lanes);
   }
   return hit;
 }
 
 // The mask of a key over the whole line, z8 layouts.
-template <Spec kSpec>
+template <SpecId kId>
 HWY_INLINE __m512i MaskWords(const uint64_t* HWY_RESTRICT g) {
-  constexpr const auto& kFields = kLaneFields<kSpec>;
+  constexpr const auto& kFields = kLaneFields<kId>;
   const __m512i one = _mm512_set1_epi64(1);
   __m512i mask = _mm512_setzero_si512();
   for (int s = 0; s < kFields.kSteps; ++s) {
-    const __m512i field = _mm512_srlv_epi64(SpreadG<kSpec.planes>(g, kFields.bit_lanes[s]),
-                                            _mm512_load_si512(kFields.bit_shift[s]));
+    const __m512i field =
+        _mm512_srlv_epi64(SpreadG<kSpecOf<kId>.planes>(g, kFields.bit_lanes[s]), _mm512_load_si512(kFields.bit_shift[s]));
     mask = _mm512_or_si512(mask, _mm512_rolv_epi64(one, field));
   }
   return mask;
@@ -188,13 +188,13 @@ HWY_INLINE __m512i MaskWords(const uint64_t* HWY_RESTRICT g) {
 #elif BLOOMLINE_VECTOR_PROBE
 
 // The mask of a key over words w … w + Lanes(d) − 1 of its line, z8 layouts.
-template <Spec kSpec, class D>
+template <SpecId kId, class D>
 HWY_INLINE hn::Vec<D> MaskWords(D d, const uint64_t* HWY_RESTRICT g, size_t w) {
-  constexpr const auto& kFields = kLaneFields<kSpec>;
+  constexpr const auto& kFields = kLaneFields<kId>;
   hn::Vec<D> mask = hn::Zero(d);
   for (int s = 0; s < kFields.kSteps; ++s) {
     hn::Vec<D> spread = hn::Set(d, g[0]);
-    if constexpr (kSpec.planes > 1) {  // k = 16: words 5 … 7 read the second word of g
+    if constexpr (kSpecOf<kId>.planes > 1) {  // k = 16: words 5 … 7 read the second word of g
       HWY_ALIGN uint64_t lanes[8];
       for (size_t lane = 0; lane < 8; ++lane) lanes[lane] = g[((kFields.bit_lanes[s][1] >> lane) & 1) * kChunk];
       spread = hn::Load(d, lanes + w);
@@ -209,9 +209,9 @@ HWY_INLINE hn::Vec<D> MaskWords(D d, const uint64_t* HWY_RESTRICT g, size_t w) {
 
 #if BLOOMLINE_VECTOR_PROBE
 
-alignas(64) inline constexpr uint32_t kSaltLanes[8] = {
-    kSplit256Salts[0], kSplit256Salts[1], kSplit256Salts[2], kSplit256Salts[3],
-    kSplit256Salts[4], kSplit256Salts[5], kSplit256Salts[6], kSplit256Salts[7]};
+alignas(64) inline constexpr uint32_t kSaltLanes[8] = {kSplit256Salts[0], kSplit256Salts[1], kSplit256Salts[2],
+                                                       kSplit256Salts[3], kSplit256Salts[4], kSplit256Salts[5],
+                                                       kSplit256Salts[6], kSplit256Salts[7]};
 
 // The mask of a key over lanes w … of a split256 block.
 template <class D>
@@ -225,49 +225,49 @@ HWY_INLINE hn::Vec<D> Split256Mask(D d, uint64_t h, size_t w) {
 // ---- What the batch loop calls. `g` has one word per plane, kChunk apart.
 
 // Whether stage B of a layout has vector code on this target.
-template <Spec kSpec>
+template <SpecId kId>
 constexpr bool HasVectorProbe() {
   if (!BLOOMLINE_VECTOR_PROBE) return false;
-  return kSpec.is_split256() || kSpec.zones == 8 || BLOOMLINE_AVX3;
+  return kSpecOf<kId>.is_split256() || kSpecOf<kId>.zones == 8 || BLOOMLINE_AVX3;
 }
 
-template <Spec kSpec>
+template <SpecId kId>
 HWY_INLINE bool TestBlock(const uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
 #if BLOOMLINE_VECTOR_PROBE
-  if constexpr (kSpec.is_split256()) {
+  if constexpr (kSpecOf<kId>.is_split256()) {
     const hn::CappedTag<uint32_t, 8> d;
     auto missing = hn::Zero(d);
     for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
-      missing = hn::Or(missing, hn::AndNot(hn::Load(d, reinterpret_cast<const uint32_t*>(block) + w),
-                                           Split256Mask(d, g[0], w)));
+      missing = hn::Or(missing,
+                       hn::AndNot(hn::Load(d, reinterpret_cast<const uint32_t*>(block) + w), Split256Mask(d, g[0], w)));
     }
     return hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
-  } else if constexpr (HasVectorProbe<kSpec>()) {
+  } else if constexpr (HasVectorProbe<kId>()) {
 #if BLOOMLINE_AVX3
-    return TestLanes<kSpec>(block, g) == 0xff;
+    return TestLanes<kId>(block, g) == 0xff;
 #else
     const hn::CappedTag<uint64_t, 8> d;
     auto missing = hn::Zero(d);
     for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
-      missing = hn::Or(missing, hn::AndNot(hn::Load(d, block + w), MaskWords<kSpec>(d, g, w)));
+      missing = hn::Or(missing, hn::AndNot(hn::Load(d, block + w), MaskWords<kId>(d, g, w)));
     }
     return hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
 #endif
   } else {
 #endif
     uint64_t planes[kMaxPlanes];
-    for (int p = 0; p < kSpec.planes; ++p) planes[p] = g[static_cast<size_t>(p) * kChunk];
-    return TestScalar<kSpec>(block, planes);
+    for (int p = 0; p < kSpecOf<kId>.planes; ++p) planes[p] = g[static_cast<size_t>(p) * kChunk];
+    return TestScalar<kId>(block, planes);
 #if BLOOMLINE_VECTOR_PROBE
   }
 #endif
 }
 
 // Sets the key's bits and says whether any changed; kWantChanged = false spares the comparison.
-template <Spec kSpec, bool kWantChanged>
+template <SpecId kId, bool kWantChanged>
 HWY_INLINE bool MarkBlock(uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
 #if BLOOMLINE_VECTOR_PROBE
-  if constexpr (kSpec.is_split256()) {
+  if constexpr (kSpecOf<kId>.is_split256()) {
     const hn::CappedTag<uint32_t, 8> d;
     auto missing = hn::Zero(d);
     for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
@@ -278,9 +278,9 @@ HWY_INLINE bool MarkBlock(uint64_t* HWY_RESTRICT block, const uint64_t* HWY_REST
       hn::Store(hn::Or(old, mask), d, lanes);
     }
     return kWantChanged && !hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
-  } else if constexpr (HasVectorProbe<kSpec>() && kSpec.zones == 8) {
+  } else if constexpr (HasVectorProbe<kId>() && kSpecOf<kId>.zones == 8) {
 #if BLOOMLINE_AVX3
-    const __m512i mask = MaskWords<kSpec>(g);
+    const __m512i mask = MaskWords<kId>(g);
     const __m512i old = _mm512_load_si512(block);
     const bool changed = kWantChanged && _mm512_test_epi64_mask(_mm512_andnot_si512(old, mask), mask) != 0;
     _mm512_store_si512(block, _mm512_or_si512(old, mask));
@@ -289,7 +289,7 @@ HWY_INLINE bool MarkBlock(uint64_t* HWY_RESTRICT block, const uint64_t* HWY_REST
     const hn::CappedTag<uint64_t, 8> d;
     auto missing = hn::Zero(d);
     for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
-      const auto mask = MaskWords<kSpec>(d, g, w);
+      const auto mask = MaskWords<kId>(d, g, w);
       const auto old = hn::Load(d, block + w);
       if constexpr (kWantChanged) missing = hn::Or(missing, hn::AndNot(old, mask));
       hn::Store(hn::Or(old, mask), d, block + w);
@@ -299,8 +299,8 @@ HWY_INLINE bool MarkBlock(uint64_t* HWY_RESTRICT block, const uint64_t* HWY_REST
   } else {
 #endif
     uint64_t planes[kMaxPlanes];
-    for (int p = 0; p < kSpec.planes; ++p) planes[p] = g[static_cast<size_t>(p) * kChunk];
-    return MarkScalar<kSpec>(block, planes) != 0;
+    for (int p = 0; p < kSpecOf<kId>.planes; ++p) planes[p] = g[static_cast<size_t>(p) * kChunk];
+    return MarkScalar<kId>(block, planes) != 0;
 #if BLOOMLINE_VECTOR_PROBE
   }
 #endif

@@ -16,8 +16,6 @@ struct TargetOps<Layout::kSplit256, HWY_TARGET> {
 #if HWY_ONCE
 #include "kernels/dispatch-inl.h"
 namespace bloomline::kernels {
-const detail::BlockOps* FindSplit256Ops(int k, int64_t target) {
-  return FindForTarget<Layout::kSplit256>(k, target);
-}
+const detail::BlockOps* FindSplit256Ops(int k, int64_t target) { return FindForTarget<Layout::kSplit256>(k, target); }
 }  // namespace bloomline::kernels
 #endif

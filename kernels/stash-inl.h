@@ -43,16 +43,17 @@ constexpr int StashFields(const Spec& spec) { return IsVertical(spec) ? spec.zon
 
 // All horizontal layouts with the same number of g words share one stage A: it is compiled under the name of the first
 // of them (line512k1 stands for split512, …).
-constexpr Spec StashSpec(const Spec& spec) {
-  if (IsVertical(spec) || spec.is_split256()) return spec;
+constexpr SpecId StashId(SpecId id) {
+  const Spec spec = Describe(id.layout, id.k);
+  if (IsVertical(spec) || spec.is_split256()) return id;
   constexpr int kSmallest[] = {1, 8, 15};  // line512 needs 1, 2, 3 words of g from these k on
-  return Describe(Layout::kLine512, kSmallest[spec.planes - 1]);
+  return {Layout::kLine512, kSmallest[spec.planes - 1]};
 }
 
-template <Spec kSpec>
+template <SpecId kId>
 struct Stash {
-  HWY_ALIGN uint64_t offset[StashOffsets(kSpec)][kChunk];  // bytes from the start of the filter
-  HWY_ALIGN uint64_t field[StashFields(kSpec)][kChunk];    // words of g (h itself for split256), or masks
+  HWY_ALIGN uint64_t offset[StashOffsets(kSpecOf<kId>)][kChunk];  // bytes from the start of the filter
+  HWY_ALIGN uint64_t field[StashFields(kSpecOf<kId>)][kChunk];    // words of g (h itself for split256), or masks
 };
 
 #if BLOOMLINE_VECTOR_HASH
@@ -69,14 +70,14 @@ HWY_INLINE V64 AdvanceG(V64 g) {
 }
 
 // Probe i of the vertical shape: on a zone's first probe its word's offset is stored, on its last its mask.
-template <Spec kSpec, size_t kIndex>
-HWY_INLINE void StashProbe(V64 block, V64& g, V64& mask, size_t j, Stash<kSpec>& stash) {
+template <SpecId kId, size_t kIndex>
+HWY_INLINE void StashProbe(V64 block, V64& g, V64& mask, size_t j, Stash<kId>& stash) {
   const D64 d;
   constexpr int i = static_cast<int>(kIndex);
-  constexpr Probe p = kSpec.probes[i];
-  constexpr int zone = i / kSpec.probes_per_zone();
-  constexpr int previous = i == 0 ? 0 : kSpec.probes[i == 0 ? 0 : i - 1].bit_plane;
-  constexpr bool first = i % kSpec.probes_per_zone() == 0;
+  constexpr Probe p = kSpecOf<kId>.probes[i];
+  constexpr int zone = i / kSpecOf<kId>.probes_per_zone();
+  constexpr int previous = i == 0 ? 0 : kSpecOf<kId>.probes[i == 0 ? 0 : i - 1].bit_plane;
+  constexpr bool first = i % kSpecOf<kId>.probes_per_zone() == 0;
   if constexpr (first) {
     g = AdvanceG<previous, p.word_plane>(g);
     const V64 word = hn::And(hn::ShiftRight<p.word_shift>(g), hn::Set(d, (uint64_t{1} << p.word_bits) - 1));
@@ -84,35 +85,35 @@ HWY_INLINE void StashProbe(V64 block, V64& g, V64& mask, size_t j, Stash<kSpec>&
     hn::Store(p.word_base == 0 ? offset : hn::Add(offset, hn::Set(d, uint64_t{p.word_base} * 8)), d,
               stash.offset[zone] + j);
   }
-  g = AdvanceG<first ? p.word_plane : previous, p.bit_plane>(g);
+  g = AdvanceG < first ? p.word_plane : previous, p.bit_plane > (g);
   const V64 bit = hn::Shl(hn::Set(d, 1), hn::And(hn::ShiftRight<p.bit_shift>(g), hn::Set(d, 63)));
   mask = first ? bit : hn::Or(mask, bit);
-  if constexpr ((i + 1) % kSpec.probes_per_zone() == 0) hn::Store(mask, d, stash.field[zone] + j);
+  if constexpr ((i + 1) % kSpecOf<kId>.probes_per_zone() == 0) hn::Store(mask, d, stash.field[zone] + j);
 }
 
-template <Spec kSpec, size_t... kIndex>
-HWY_INLINE void StashZones(V64 block, V64 g, size_t j, Stash<kSpec>& stash, std::index_sequence<kIndex...>) {
+template <SpecId kId, size_t... kIndex>
+HWY_INLINE void StashZones(V64 block, V64 g, size_t j, Stash<kId>& stash, std::index_sequence<kIndex...>) {
   V64 mask = g;
-  (StashProbe<kSpec, kIndex>(block, g, mask, j, stash), ...);
+  (StashProbe<kId, kIndex>(block, g, mask, j, stash), ...);
 }
 
 // Stores the stash entries of the keys j … of one vector of hashes.
-template <Spec kSpec>
-HWY_INLINE void StashVector(const detail::BlockBits& bits, V64 h, size_t j, Stash<kSpec>& stash) {
+template <SpecId kId>
+HWY_INLINE void StashVector(const detail::BlockBits& bits, V64 h, size_t j, Stash<kId>& stash) {
   const D64 d;
   const V64 blocks = hn::Set(d, bits.blocks);
-  if constexpr (kSpec.is_split256()) {
+  if constexpr (kSpecOf<kId>.is_split256()) {
     hn::Store(hn::ShiftLeft<5>(BlockVectorHigh(d, h, blocks)), d, stash.offset[0] + j);
     hn::Store(h, d, stash.field[0] + j);
   } else {
     const V64 block = hn::ShiftLeft<6>(BlockVector(d, h, blocks));
     V64 g = hn::Mul(h, hn::Set(d, kFirstG));
-    if constexpr (IsVertical(kSpec)) {
-      StashZones<kSpec>(block, g, j, stash, std::make_index_sequence<static_cast<size_t>(kSpec.k)>());
+    if constexpr (IsVertical(kSpecOf<kId>)) {
+      StashZones<kId>(block, g, j, stash, std::make_index_sequence<static_cast<size_t>(kSpecOf<kId>.k)>());
     } else {
       hn::Store(block, d, stash.offset[0] + j);
       hn::Store(g, d, stash.field[0] + j);
-      for (int plane = 1; plane < kSpec.planes; ++plane) {
+      for (int plane = 1; plane < kSpecOf<kId>.planes; ++plane) {
         g = hn::Mul(g, hn::Set(d, kNextG));
         hn::Store(g, d, stash.field[plane] + j);
       }
@@ -122,27 +123,28 @@ HWY_INLINE void StashVector(const detail::BlockBits& bits, V64 h, size_t j, Stas
 
 #endif  // BLOOMLINE_VECTOR_HASH
 
-template <Spec kSpec>
-HWY_INLINE void StashOne(uint64_t h, uint64_t blocks, size_t j, Stash<kSpec>& stash) {
-  stash.offset[0][j] = BlockOf(kSpec.layout, h, blocks) * kSpec.block_bytes();
-  if constexpr (kSpec.is_split256()) {
+template <SpecId kId>
+HWY_INLINE void StashOne(uint64_t h, uint64_t blocks, size_t j, Stash<kId>& stash) {
+  stash.offset[0][j] = BlockOf(kSpecOf<kId>.layout, h, blocks) * kSpecOf<kId>.block_bytes();
+  if constexpr (kSpecOf<kId>.is_split256()) {
     stash.field[0][j] = h;
   } else {
     uint64_t g = h * kFirstG;
     stash.field[0][j] = g;
-    for (int plane = 1; plane < kSpec.planes; ++plane) stash.field[plane][j] = g *= kNextG;
+    for (int plane = 1; plane < kSpecOf<kId>.planes; ++plane) stash.field[plane][j] = g *= kNextG;
   }
 }
 
 // Stage A for the keys first … first + count − 1, count ≤ kChunk. Not inlined: one call per 64 keys costs nothing, and
 // every batch operation of every layout would carry a copy (5 MB of code and ten times the compile time).
-template <Spec kSpec>
+template <SpecId kId>
 HWY_NOINLINE void FillStash(const detail::BlockBits& bits, const detail::KeySpan& keys, size_t first, size_t count,
-                            Stash<kSpec>& stash) {
+                            Stash<kId>& stash) {
 #if BLOOMLINE_VECTOR_HASH
-  ForHashVectors(bits, keys, first, count, [&](size_t j, V64 h) HWY_ATTR { StashVector<kSpec>(bits, h, j, stash); });
+  ForHashVectors(bits, keys, first, count, [&](size_t j, V64 h) HWY_ATTR { StashVector<kId>(bits, h, j, stash); });
 #else
-  for (size_t j = 0; j < count; ++j) StashOne<kSpec>(LoadHash(bits, keys, first + j), bits.blocks, j, stash);
+  const uint64_t blocks = bits.blocks;
+  ForHashes(bits, keys, first, count, [&](size_t j, uint64_t h) HWY_ATTR { StashOne<kId>(h, blocks, j, stash); });
 #endif
 }
 

@@ -347,5 +347,33 @@ TEST(FilterMoves, MovedFromAnswersNothingAndTakesNothing) {
   }
 }
 
+// A lazy filter may be larger than memory as long as it stays sparse: calls on all of it must not fill it with zeros.
+TEST(FilterLazy, WholeFilterCallsKeepItSparse) {
+  const MemoryPolicy lazy = {.pages = Pages::kDefault, .lazy = true};
+  constexpr uint64_t kBlocks = 1 << 20;  // 64 MiB
+  constexpr uint64_t kSparse = 8 << 20;
+  const FilterConfig config = SmallConfig(Layout::kSplit512, 8, kBlocks).WithMemory(lazy);
+  Filter filter(config), other(config);
+  const std::vector<uint64_t> keys = Random(4).Take(200);
+  filter.InsertBatch(std::span<const uint64_t>(keys).first(120));
+  other.InsertBatch(std::span<const uint64_t>(keys).last(120));
+  ASSERT_LT(filter.memory().resident_bytes, kSparse);
+  Filter clone = filter.Clone();
+  EXPECT_LT(clone.memory().resident_bytes, kSparse) << "Clone";
+  EXPECT_TRUE(std::ranges::equal(clone.words(), filter.words()));
+  const Filter read(config);
+  EXPECT_EQ(read.FillFraction(), 0);
+  if (read.memory().resident_bytes >= kSparse) GTEST_SKIP() << "this kernel gives memory to what is only read";
+
+  filter.Merge(other);
+  EXPECT_LT(filter.memory().resident_bytes, kSparse) << "Merge";
+  for (const uint64_t key : keys) ASSERT_TRUE(filter.MayContain(key));
+  filter.Intersect(other);
+  EXPECT_LT(filter.memory().resident_bytes, kSparse) << "Intersect";
+  filter.Clear();
+  EXPECT_LT(filter.memory().resident_bytes, kSparse) << "Clear";
+  EXPECT_EQ(filter.FillFraction(), 0);
+}
+
 }  // namespace
 }  // namespace bloomline

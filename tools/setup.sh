@@ -2,11 +2,13 @@
 # Installs the Debian packages that bloomline is built from. Root, or a user who may sudo.
 #
 #   tools/setup.sh [GROUP...]
-#     build  compiler, CMake, libraries (the default)
-#     test   GoogleTest, clang
-#     bench  Google Benchmark
-#     words  Debian's word lists, which tools/quickstart.sh reads
-#     all    all of these
+#     build      compiler, CMake, libraries (the default)
+#     test       GoogleTest, clang
+#     bench      Google Benchmark
+#     words      Debian's word lists, which tools/quickstart.sh reads
+#     emulators  qemu, for tools/emulate_x86.sh
+#     aarch64    cross compiler and qemu, for tools/aarch64.sh
+#     all        all of these
 #
 # Says so in one line, and needs no rights, where everything is there already.
 set -euo pipefail
@@ -15,6 +17,8 @@ build=(g++ make cmake pkg-config libhwy-dev libhwloc-dev libxxhash-dev libcli11-
 test=(libgtest-dev clang)
 bench=(libbenchmark-dev)
 words=(wamerican wamerican-insane)
+emulators=(qemu-user)
+aarch64=(g++-aarch64-linux-gnu qemu-user)
 
 die() {
   echo "setup.sh: $1" >&2
@@ -28,12 +32,14 @@ for group in "${@:-build}"; do
     test) wanted+=("${test[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;
     words) wanted+=("${words[@]}") ;;
-    all) wanted+=("${build[@]}" "${test[@]}" "${bench[@]}" "${words[@]}") ;;
+    emulators) wanted+=("${emulators[@]}") ;;
+    aarch64) wanted+=("${aarch64[@]}") ;;
+    all) wanted+=("${build[@]}" "${test[@]}" "${bench[@]}" "${words[@]}" "${emulators[@]}" "${aarch64[@]}") ;;
     -h | --help)
       sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
       exit 0
       ;;
-    *) die "unknown group '$group'; known are: build test bench words all" 2 ;;
+    *) die "unknown group '$group'; known are: build test bench words emulators aarch64 all" 2 ;;
   esac
 done
 

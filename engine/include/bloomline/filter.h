@@ -33,8 +33,8 @@ namespace bloomline {
 // Unsigned integers of 32 or 64 bits. Signed and floating-point values are refused at compile time: -1 and 0.5 are
 // rarely the keys that were meant. Cast to uint64_t to insert them.
 template <class T>
-concept IntegerKey = std::same_as<T, unsigned int> || std::same_as<T, unsigned long> ||
-                     std::same_as<T, unsigned long long>;
+concept IntegerKey =
+    std::same_as<T, unsigned int> || std::same_as<T, unsigned long> || std::same_as<T, unsigned long long>;
 
 // std::string, std::string_view, string literals.
 template <class T>
@@ -233,11 +233,19 @@ class BLOOMLINE_API Filter final : public FilterReader {
   void TryInsertBatch(const BinaryColumn& keys, std::span<uint64_t> changed) noexcept;
   void TryInsertHashBatch(std::span<const uint64_t> hashes, std::span<uint64_t> changed) noexcept;
 
+  // ---- Bulk: many keys at once into a filter far larger than the cache. The same result as InsertBatch; the hashes
+  // are first sorted into parts by the range of blocks that they fall in, so that each part of the filter is worked on
+  // in cache. Worth it from about one key per 64 bytes of filter on; falls back to InsertBatch where the filter is
+  // small or the keys are few. Takes up to `scratch_bytes` of memory for the duration of the call (0: as much as the
+  // filter has, at most 1 GiB; the more, the better the locality). Error(kOutOfMemory): nothing was inserted.
+  void InsertBulk(std::span<const uint64_t> keys, uint64_t scratch_bytes = 0);
+  Status TryInsertBulk(std::span<const uint64_t> keys, uint64_t scratch_bytes = 0);
+
   // ---- Whole filters.
   void Clear() noexcept;
   // Afterwards this filter holds the keys of both (Merge), or a superset of the keys in both whose FPR is that of the
-  // fuller one at most (Intersect). Both need the same layout, k, blocks, seed and key kind: Error(kMismatch) otherwise,
-  // with both values, and this filter unchanged.
+  // fuller one at most (Intersect). Both need the same layout, k, blocks, seed and key kind: Error(kMismatch)
+  // otherwise, with both values, and this filter unchanged.
   void Merge(const FilterReader& other);
   Status TryMerge(const FilterReader& other);
   void Intersect(const FilterReader& other);

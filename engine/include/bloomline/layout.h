@@ -49,7 +49,8 @@ BLOOMLINE_API std::string LayoutName(Layout layout, int k);
 // As LayoutName with k appended where the name leaves it open: "word64k5", "sector512z2k6", "line512k7", "split512".
 BLOOMLINE_API std::string LayoutNameWithK(Layout layout, int k);
 
-// Reads a name as printed by LayoutName or LayoutNameWithK, "sector512z1" or "auto"; k = 0 where the name leaves it open.
+// Reads a name as printed by LayoutName or LayoutNameWithK, "sector512z1" or "auto"; k = 0 where the name leaves it
+// open.
 BLOOMLINE_API Result<LayoutChoice> TryParseLayout(std::string_view name);
 
 }  // namespace bloomline

@@ -21,11 +21,11 @@ struct MemoryPolicy {
 
 // What was granted, read back from the kernel when it is asked for.
 struct MemoryReport {
-  uint64_t bytes = 0;             // the filter's own bits
-  uint64_t resident_bytes = 0;    // of these, in memory now
-  uint64_t huge_page_bytes = 0;   // of these, in huge pages
-  std::string granted;            // "4KiB", "2MiB (transparent)" or both with their shares
-  std::string note;               // why a wish was not granted; empty otherwise
+  uint64_t bytes = 0;            // the filter's own bits
+  uint64_t resident_bytes = 0;   // of these, in memory now
+  uint64_t huge_page_bytes = 0;  // of these, in huge pages
+  std::string granted;           // "4KiB", "2MiB (transparent)" or both with their shares
+  std::string note;              // why a wish was not granted; empty otherwise
 };
 
 }  // namespace bloomline

@@ -12,7 +12,7 @@ struct BlockBits {
   uint64_t* words = nullptr;  // the blocks, 64-byte aligned
   uint64_t blocks = 0;        // 1 … 2^32 − 1
   uint64_t seed = 0;
-  uint32_t prefetch = 0;      // nonzero: the filter is larger than the cache it should live in
+  uint32_t prefetch = 0;  // nonzero: the filter is larger than the cache it should live in
 };
 
 // A batch of fixed-width keys at any alignment.
@@ -31,6 +31,8 @@ struct BlockOps {
   void (*contains_batch)(const BlockBits& bits, const KeySpan& keys, uint64_t* bitmap) noexcept;
   void (*insert_batch)(const BlockBits& bits, const KeySpan& keys) noexcept;
   void (*try_insert_batch)(const BlockBits& bits, const KeySpan& keys, uint64_t* changed) noexcept;
+  // Writes the hashes of the keys, keys.size of them; the same for every layout.
+  void (*hash_batch)(const BlockBits& bits, const KeySpan& keys, uint64_t* hashes) noexcept;
 };
 
 // The 64-bit mixer of u64 keys: a bijection, so that two keys never share a hash; part of the format. Two rounds of
