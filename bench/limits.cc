@@ -25,10 +25,10 @@ constexpr SpecId kId = {Layout::kSplit512, 8};
 
 uint64_t Hash(const detail::BlockBits& bits, const detail::KeySpan& keys) {
   uint64_t sum = 0;
-  Stash<StashId(kId)> stash;
+  StashOf<kId, false> stash;
   for (size_t first = 0; first < keys.size; first += kChunk) {
     const size_t count = std::min(kChunk, keys.size - first);
-    FillStash<StashId(kId)>(bits, keys, first, count, stash);
+    FillStash<StashId(kId, false), false>(bits, keys, first, count, stash);
     sum += stash.offset[0][count - 1] ^ stash.field[0][0];
   }
   return sum;
@@ -40,7 +40,7 @@ uint64_t HashTouch(const detail::BlockBits& bits, const detail::KeySpan& keys) {
   const DLine d;
   auto seen = hn::Zero(d);
   const uint8_t* base = reinterpret_cast<const uint8_t*>(bits.words);
-  ForChunks<kId>(bits, keys, [&](size_t, size_t count, const StashOf<kId>& stash) HWY_ATTR {
+  ForChunks<kId, false>(bits, keys, [&](size_t, size_t count, const StashOf<kId, false>& stash) HWY_ATTR {
     for (size_t j = 0; j < count; ++j) {
       const auto* line = reinterpret_cast<const uint64_t*>(base + stash.offset[0][j]);
       for (size_t w = 0; w < 8; w += hn::Lanes(d)) seen = hn::Or(seen, hn::Load(d, line + w));
@@ -53,7 +53,7 @@ uint64_t HashRmw(const detail::BlockBits& bits, const detail::KeySpan& keys) {
   const DLine d;
   uint8_t* base = reinterpret_cast<uint8_t*>(bits.words);
   const auto nothing = hn::Set(d, keys.size >> 63);  // zero, but not known to the compiler
-  ForChunks<kId>(bits, keys, [&](size_t, size_t count, const StashOf<kId>& stash) HWY_ATTR {
+  ForChunks<kId, false>(bits, keys, [&](size_t, size_t count, const StashOf<kId, false>& stash) HWY_ATTR {
     for (size_t j = 0; j < count; ++j) {
       auto* line = reinterpret_cast<uint64_t*>(base + stash.offset[0][j]);
       for (size_t w = 0; w < 8; w += hn::Lanes(d)) hn::Store(hn::Or(hn::Load(d, line + w), nothing), d, line + w);

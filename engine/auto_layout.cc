@@ -12,9 +12,11 @@
 namespace bloomline::detail {
 namespace {
 
-// Cost of one lookup in a batch that stays in the cache, relative to word64. Drawn from the first measurements of the
-// kernels' sketches (word64 1.2, split512 1.7, sector512z2 2.1, line512 2.2 ns on AVX-512); only the order and the
-// rough distances matter to the rule below. THE one place to change when better figures arrive.
+// Cost of one lookup in a batch that stays in the cache, as a multiple of hashing the key and touching its line:
+// lookup_batch/<layout>/1MiB over limit/hash_touch/1MiB of bloomline_bench on AVX-512 (Zen 5, g++ 12). Smaller targets
+// order the layouts differently (AVX2: split256 0.92, split512 1.2, word64 1.3, sector512z2 1.6, line512 2.4), but a
+// filter should not change with the machine that sizes it, and none of them makes a choice below worse than another
+// layout in both cost and FPR. THE one place to change when better figures arrive.
 struct LookupCost {
   Layout layout;
   int least_k;  // the entry is for least_k … most_k
@@ -22,13 +24,12 @@ struct LookupCost {
   double cost;
 };
 constexpr LookupCost kLookupCosts[] = {
-    {Layout::kSector512z1, 1, 16, 1.0},   // one word loaded
-    {Layout::kSplit512, 8, 8, 1.3},       // one vector test of the whole line
-    {Layout::kSplit256, 8, 8, 1.4},       // half a line, and a multiplication per lane
-    {Layout::kSector512z2, 1, 16, 1.6},   // two words
-    {Layout::kSector512z4, 1, 16, 1.7},   // four words
-    {Layout::kLine512, 1, 16, 1.8},       // one field of 9 bits per hash
-    {Layout::kSector512z8, 16, 16, 2.0},  // two vector tests
+    {Layout::kSplit512, 8, 8, 1.00},      // one vector test of the whole line
+    {Layout::kLine512, 1, 16, 1.06},      // and a permute within it
+    {Layout::kSector512z1, 1, 16, 1.10},  // and a mask on the word index
+    {Layout::kSector512z2, 1, 16, 1.10},  {Layout::kSector512z4, 1, 16, 1.11},
+    {Layout::kSplit256, 8, 8, 1.23},       // a multiplication per lane
+    {Layout::kSector512z8, 16, 16, 1.30},  // two vector tests
 };
 
 // A faster layout is worth this much more memory than the smallest filter, and no more.

@@ -5,14 +5,15 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
-#include <vector>
 
 namespace bloomline::detail {
 namespace {
 
 // (i / size)^power for i = 0 … size: the chance that `power` random bits of `size` all fall on i set ones.
-std::vector<double> PassTable(int size, int power) {
-  std::vector<double> table(static_cast<size_t>(size) + 1);
+// On the stack: fills are measured by noexcept functions.
+using PassTableOf = std::array<double, 513>;
+PassTableOf PassTable(int size, int power) {
+  PassTableOf table{};
   for (int i = 0; i <= size; ++i) table[static_cast<size_t>(i)] = std::pow(static_cast<double>(i) / size, power);
   return table;
 }
@@ -37,7 +38,7 @@ Fill MeasureFill(Layout layout, int k, std::span<const uint64_t> words) {
   double sum = 0;
   size_t blocks = 0;
   if (layout == Layout::kLine512) {
-    const std::vector<double> pass = PassTable(512, k);
+    const PassTableOf pass = PassTable(512, k);
     for (size_t i = 0; i < words.size(); i += 8, ++blocks) {
       size_t set = 0;
       for (size_t w = 0; w < 8; ++w) set += PopCount(words[i + w]);
@@ -45,7 +46,7 @@ Fill MeasureFill(Layout layout, int k, std::span<const uint64_t> words) {
       sum += pass[set];
     }
   } else if (layout == Layout::kSplit256) {
-    const std::vector<double> pass = PassTable(32, 1);
+    const PassTableOf pass = PassTable(32, 1);
     for (size_t i = 0; i < words.size(); i += 4, ++blocks) {
       double chance = 1;
       for (size_t w = 0; w < 4; ++w) {
@@ -59,7 +60,7 @@ Fill MeasureFill(Layout layout, int k, std::span<const uint64_t> words) {
   } else {
     const auto zones = static_cast<size_t>(ZonesOf(layout));
     const size_t words_per_zone = 8 / zones;
-    const std::vector<double> pass = PassTable(64, k / static_cast<int>(zones));
+    const PassTableOf pass = PassTable(64, k / static_cast<int>(zones));
     for (size_t i = 0; i < words.size(); i += 8, ++blocks) {
       double chance = 1;
       for (size_t zone = 0; zone < zones; ++zone) {

@@ -146,17 +146,18 @@ MemoryReport FilterReader::memory() const {
 }
 
 Result<Filter> Filter::Create(const FilterConfig& config) {
-  Result<std::unique_ptr<detail::Storage>> storage = detail::Storage::Allocate(config.bits() / 8, config.memory());
-  if (!storage.ok()) return storage.error();
   Filter filter;
   filter.layout_ = config.layout();
   filter.k_ = config.k();
-  filter.bits_ = {storage.value()->words(), config.blocks(), config.seed(), 0};
+  filter.bits_ = {nullptr, config.blocks(), config.seed(), 0};
   filter.key_kind_ = config.key_kind();
   filter.expected_keys_ = config.expected_keys();
   filter.target_fpr_ = config.target_fpr();
-  filter.storage_ = std::move(storage).value();
   if (Status bound = filter.Bind(config.target()); !bound.ok()) return bound.error();
+  Result<std::unique_ptr<detail::Storage>> storage = detail::Storage::Allocate(config.bits() / 8, config.memory());
+  if (!storage.ok()) return storage.error();
+  filter.bits_.words = storage.value()->words();
+  filter.storage_ = std::move(storage).value();
   return Result<Filter>(std::move(filter));
 }
 

@@ -18,6 +18,12 @@ constexpr size_t kStringChunk = 256;
 // Keys between probing and writing positions.
 constexpr size_t kSelectChunk = 1024;
 
+// HashBytes for the loops below: the exported function may be replaced at link time, so that the compiler would call
+// it.
+inline uint64_t HashString(std::string_view bytes, uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
 constexpr size_t WordsFor(size_t keys) { return keys / 64 + (keys % 64 != 0); }
 
 // The keys that a bitmap of `words` words has bits for.
@@ -37,7 +43,7 @@ void ForHashChunks(const Strings& keys, size_t count, uint64_t seed, const Body&
   uint64_t hashes[kStringChunk];
   for (size_t first = 0; first < count; first += kStringChunk) {
     const size_t size = std::min(kStringChunk, count - first);
-    for (size_t i = 0; i < size; ++i) hashes[i] = HashBytes(std::string_view(keys[first + i]), seed);
+    for (size_t i = 0; i < size; ++i) hashes[i] = HashString(keys[first + i], seed);
     body(first, Hashes(hashes, size));
   }
 }
@@ -114,9 +120,7 @@ void ContainsStrings(const detail::BlockOps& ops, const detail::BlockBits& bits,
 
 }  // namespace
 
-uint64_t HashBytes(std::string_view bytes, uint64_t seed) noexcept {
-  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
-}
+uint64_t HashBytes(std::string_view bytes, uint64_t seed) noexcept { return HashString(bytes, seed); }
 
 // ---- Columns of strings.
 
@@ -214,7 +218,7 @@ size_t FilterReader::SelectBatch(std::span<const uint32_t> keys, std::span<const
 size_t FilterReader::SelectBatch(std::span<const std::string_view> keys, std::span<const uint32_t> selection,
                                  std::span<uint32_t> positions) const noexcept {
   return SelectFrom(*ops_, bits_, selection, keys.size(), positions,
-                    [&](uint32_t i) { return HashBytes(keys[i], bits_.seed); });
+                    [&](uint32_t i) { return HashString(keys[i], bits_.seed); });
 }
 
 // ---- Inserts.

@@ -178,8 +178,8 @@ HWY_INLINE __m512i MaskWords(const uint64_t* HWY_RESTRICT g) {
   const __m512i one = _mm512_set1_epi64(1);
   __m512i mask = _mm512_setzero_si512();
   for (int s = 0; s < kFields.kSteps; ++s) {
-    const __m512i field =
-        _mm512_srlv_epi64(SpreadG<kSpecOf<kId>.planes>(g, kFields.bit_lanes[s]), _mm512_load_si512(kFields.bit_shift[s]));
+    const __m512i field = _mm512_srlv_epi64(SpreadG<kSpecOf<kId>.planes>(g, kFields.bit_lanes[s]),
+                                            _mm512_load_si512(kFields.bit_shift[s]));
     mask = _mm512_or_si512(mask, _mm512_rolv_epi64(one, field));
   }
   return mask;

@@ -28,32 +28,32 @@ namespace HWY_NAMESPACE {
 #define BLOOMLINE_AVX3 0
 #endif
 
-// Zones up to which the vertical shape wins. More zones mean more word loads per key, against the one line load of the
-// horizontal shape, whose cost does not depend on the zones.
-#ifndef BLOOMLINE_TRY_ZONES
-#define BLOOMLINE_TRY_ZONES 2
-#endif
-inline constexpr int kMaxVerticalZones = BLOOMLINE_VECTOR_HASH ? (BLOOMLINE_AVX3 ? BLOOMLINE_TRY_ZONES : 4) : 0;
-
-constexpr bool IsVertical(const Spec& spec) {
-  return !spec.is_split256() && !spec.is_line() && spec.zones <= kMaxVerticalZones;
+// Which shape a sector layout takes. Lookups: with 512-bit vectors the horizontal shape wins for any number of zones,
+// since a permute inside the loaded line costs less than another load (Zen 5, 1 MiB, ratio to the limit: word64k5 1.17
+// vertical with scalar loads, 1.50 with gathers; sector512z2k6 1.54 and 1.93). With 256-bit vectors a line does not fit
+// one register, and the vertical shape wins up to 4 zones. Inserts: whole words are ORed in, one store per zone against
+// one per bit.
+constexpr bool IsFewZones(const Spec& spec) { return !spec.is_split256() && !spec.is_line() && spec.zones <= 4; }
+constexpr bool TestsVertically(const Spec& spec) {
+  return BLOOMLINE_VECTOR_HASH && !BLOOMLINE_AVX3 && IsFewZones(spec);
 }
-constexpr int StashOffsets(const Spec& spec) { return IsVertical(spec) ? spec.zones : 1; }
-constexpr int StashFields(const Spec& spec) { return IsVertical(spec) ? spec.zones : spec.planes; }
+constexpr bool MarksVertically(const Spec& spec) { return BLOOMLINE_VECTOR_HASH && IsFewZones(spec); }
 
 // All horizontal layouts with the same number of g words share one stage A: it is compiled under the name of the first
 // of them (line512k1 stands for split512, …).
-constexpr SpecId StashId(SpecId id) {
+constexpr SpecId StashId(SpecId id, bool vertical) {
   const Spec spec = Describe(id.layout, id.k);
-  if (IsVertical(spec) || spec.is_split256()) return id;
+  if (vertical || spec.is_split256()) return id;
   constexpr int kSmallest[] = {1, 8, 15};  // line512 needs 1, 2, 3 words of g from these k on
   return {Layout::kLine512, kSmallest[spec.planes - 1]};
 }
 
-template <SpecId kId>
+template <SpecId kId, bool kVertical>
 struct Stash {
-  HWY_ALIGN uint64_t offset[StashOffsets(kSpecOf<kId>)][kChunk];  // bytes from the start of the filter
-  HWY_ALIGN uint64_t field[StashFields(kSpecOf<kId>)][kChunk];    // words of g (h itself for split256), or masks
+  static constexpr int kOffsets = kVertical ? kSpecOf<kId>.zones : 1;
+  static constexpr int kFields = kVertical ? kSpecOf<kId>.zones : kSpecOf<kId>.planes;
+  HWY_ALIGN uint64_t offset[kOffsets][kChunk];  // bytes from the start of the filter
+  HWY_ALIGN uint64_t field[kFields][kChunk];    // words of g (h itself for split256), or masks
 };
 
 #if BLOOMLINE_VECTOR_HASH
@@ -71,7 +71,7 @@ HWY_INLINE V64 AdvanceG(V64 g) {
 
 // Probe i of the vertical shape: on a zone's first probe its word's offset is stored, on its last its mask.
 template <SpecId kId, size_t kIndex>
-HWY_INLINE void StashProbe(V64 block, V64& g, V64& mask, size_t j, Stash<kId>& stash) {
+HWY_INLINE void StashProbe(V64 block, V64& g, V64& mask, size_t j, Stash<kId, true>& stash) {
   const D64 d;
   constexpr int i = static_cast<int>(kIndex);
   constexpr Probe p = kSpecOf<kId>.probes[i];
@@ -92,14 +92,14 @@ HWY_INLINE void StashProbe(V64 block, V64& g, V64& mask, size_t j, Stash<kId>& s
 }
 
 template <SpecId kId, size_t... kIndex>
-HWY_INLINE void StashZones(V64 block, V64 g, size_t j, Stash<kId>& stash, std::index_sequence<kIndex...>) {
+HWY_INLINE void StashZones(V64 block, V64 g, size_t j, Stash<kId, true>& stash, std::index_sequence<kIndex...>) {
   V64 mask = g;
   (StashProbe<kId, kIndex>(block, g, mask, j, stash), ...);
 }
 
 // Stores the stash entries of the keys j … of one vector of hashes.
-template <SpecId kId>
-HWY_INLINE void StashVector(const detail::BlockBits& bits, V64 h, size_t j, Stash<kId>& stash) {
+template <SpecId kId, bool kVertical>
+HWY_INLINE void StashVector(const detail::BlockBits& bits, V64 h, size_t j, Stash<kId, kVertical>& stash) {
   const D64 d;
   const V64 blocks = hn::Set(d, bits.blocks);
   if constexpr (kSpecOf<kId>.is_split256()) {
@@ -108,7 +108,7 @@ HWY_INLINE void StashVector(const detail::BlockBits& bits, V64 h, size_t j, Stas
   } else {
     const V64 block = hn::ShiftLeft<6>(BlockVector(d, h, blocks));
     V64 g = hn::Mul(h, hn::Set(d, kFirstG));
-    if constexpr (IsVertical(kSpecOf<kId>)) {
+    if constexpr (kVertical) {
       StashZones<kId>(block, g, j, stash, std::make_index_sequence<static_cast<size_t>(kSpecOf<kId>.k)>());
     } else {
       hn::Store(block, d, stash.offset[0] + j);
@@ -124,7 +124,7 @@ HWY_INLINE void StashVector(const detail::BlockBits& bits, V64 h, size_t j, Stas
 #endif  // BLOOMLINE_VECTOR_HASH
 
 template <SpecId kId>
-HWY_INLINE void StashOne(uint64_t h, uint64_t blocks, size_t j, Stash<kId>& stash) {
+HWY_INLINE void StashOne(uint64_t h, uint64_t blocks, size_t j, Stash<kId, false>& stash) {
   stash.offset[0][j] = BlockOf(kSpecOf<kId>.layout, h, blocks) * kSpecOf<kId>.block_bytes();
   if constexpr (kSpecOf<kId>.is_split256()) {
     stash.field[0][j] = h;
@@ -137,11 +137,12 @@ HWY_INLINE void StashOne(uint64_t h, uint64_t blocks, size_t j, Stash<kId>& stas
 
 // Stage A for the keys first … first + count − 1, count ≤ kChunk. Not inlined: one call per 64 keys costs nothing, and
 // every batch operation of every layout would carry a copy (5 MB of code and ten times the compile time).
-template <SpecId kId>
+template <SpecId kId, bool kVertical>
 HWY_NOINLINE void FillStash(const detail::BlockBits& bits, const detail::KeySpan& keys, size_t first, size_t count,
-                            Stash<kId>& stash) {
+                            Stash<kId, kVertical>& stash) {
 #if BLOOMLINE_VECTOR_HASH
-  ForHashVectors(bits, keys, first, count, [&](size_t j, V64 h) HWY_ATTR { StashVector<kId>(bits, h, j, stash); });
+  ForHashVectors(bits, keys, first, count,
+                 [&](size_t j, V64 h) HWY_ATTR { StashVector<kId, kVertical>(bits, h, j, stash); });
 #else
   const uint64_t blocks = bits.blocks;
   ForHashes(bits, keys, first, count, [&](size_t j, uint64_t h) HWY_ATTR { StashOne<kId>(h, blocks, j, stash); });
