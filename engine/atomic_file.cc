@@ -17,7 +17,7 @@
 namespace bloomline::detail {
 namespace {
 
-constexpr int kMaxLinks = 40;          // as many as Linux follows
+constexpr int kMaxLinks = 40;  // as many as Linux follows
 constexpr int kMaxNameAttempts = 100;
 constexpr size_t kMaxWrite = size_t{1} << 30;  // Linux writes no more than 2 GiB at once
 
@@ -72,7 +72,8 @@ int SyncRetrying(int fd) {
 std::string Quoted(const std::string& path) { return "\"" + path + "\""; }
 
 Error IoError(const char* action, const std::string& path, int error) {
-  return Error(ErrorCode::kIo, std::string("cannot ") + action + " " + Quoted(path) + ": " + std::strerror(error));
+  return Error(ErrorCode::kIo, std::string("cannot ") + action + " " + Quoted(path) + ": " + std::strerror(error),
+               error);
 }
 
 Status CheckPath(const std::string& path) {
@@ -91,7 +92,8 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path) {
   if (path.back() == '/') {
     return Error(ErrorCode::kIo, "cannot write " + Quoted(path) + ": it names a directory, not a regular file");
   }
-  if (stat(target->c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+  const bool exists = stat(target->c_str(), &status) == 0;
+  if (exists && !S_ISREG(status.st_mode)) {
     return Error(ErrorCode::kIo, "cannot write " + Quoted(path) + ": it is " +
                                      (S_ISDIR(status.st_mode) ? "a directory, " : "") + "not a regular file");
   }
@@ -102,9 +104,11 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path) {
   int error = EEXIST;
   for (int attempt = 0; attempt < kMaxNameAttempts && (error == EEXIST || error == EINTR); ++attempt) {
     std::string temporary = DirectoryOf(file.target_) + TemporaryName();
-    file.fd_ = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+    file.fd_ = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, exists ? 0600 : 0666);
     if (file.fd_ >= 0) {
       file.temporary_ = std::move(temporary);
+      // A file that is replaced keeps its mode, as one that is opened for writing does: a private one stays private.
+      if (exists && fchmod(file.fd_, status.st_mode & 07777) != 0) return IoError("set the mode of", path, errno);
       return Result<AtomicFile>(std::move(file));
     }
     error = errno;

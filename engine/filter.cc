@@ -146,6 +146,10 @@ MemoryReport FilterReader::memory() const {
 }
 
 Result<Filter> Filter::Create(const FilterConfig& config) {
+  if (config.key_kind() > KeyKind::kHashed) {
+    return Error(ErrorCode::kInvalidArgument, "key_kind = " + std::to_string(static_cast<int>(config.key_kind())) +
+                                                  ": must be one of the KeyKind values, 0 … 3");
+  }
   Filter filter;
   filter.layout_ = config.layout();
   filter.k_ = config.k();

@@ -1,8 +1,8 @@
 // Bulk insertion: radix-partition the hashes by block range, then insert each part while its range is in cache.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <memory>
-#include <vector>
 
 #include "bloomline/filter.h"
 #include "engine/storage.h"
@@ -32,10 +32,9 @@ class Parts {
         bits_(bits),
         shift_(64 - part_bits),
         capacity_((words >> part_bits) & ~size_t{7}),
-        ends_(size_t{1} << part_bits),
+        count_(size_t{1} << part_bits),
         memory_(memory) {
-    bits_.prefetch = 0;
-    for (size_t part = 0; part < ends_.size(); ++part) ends_[part] = Begin(part);
+    for (size_t part = 0; part < count_; ++part) ends_[part] = Begin(part);
   }
 
   void Add(const uint64_t* hashes, size_t count) {
@@ -49,7 +48,7 @@ class Parts {
   }
 
   void FlushAll() {
-    for (size_t part = 0; part < ends_.size(); ++part) Flush(part);
+    for (size_t part = 0; part < count_; ++part) Flush(part);
   }
 
  private:
@@ -67,7 +66,8 @@ class Parts {
   detail::BlockBits bits_;
   int shift_;
   size_t capacity_;  // hashes per share
-  std::vector<uint64_t*> ends_;
+  size_t count_;     // parts
+  std::array<uint64_t*, size_t{1} << kMaxPartBits> ends_{};
   uint64_t* memory_;
 };
 
@@ -91,7 +91,9 @@ Status Filter::TryInsertBulk(std::span<const uint64_t> keys, uint64_t scratch_by
   Result<std::unique_ptr<detail::Storage>> scratch = detail::Storage::Allocate(scratch_bytes, policy);
   if (!scratch.ok()) return scratch.error();
   inserted_ += keys.size();
-  Parts parts(*ops_, bits_, part_bits, scratch.value()->words(), scratch_bytes / sizeof(uint64_t));
+  detail::BlockBits part_range = bits_;
+  if ((filter_bytes >> part_bits) <= 2 * kPartBytes) part_range.prefetch = 0;  // it stays in the cache once it is there
+  Parts parts(*ops_, part_range, part_bits, scratch.value()->words(), scratch_bytes / sizeof(uint64_t));
   uint64_t hashes[kHashChunk];
   for (size_t first = 0; first < keys.size(); first += kHashChunk) {
     const size_t count = std::min(kHashChunk, keys.size() - first);

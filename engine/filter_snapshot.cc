@@ -73,9 +73,17 @@ Result<Filter> ReadFilter(const Source& source, const std::string& name, const M
 
 }  // namespace
 
+namespace {
+Status RequireBlocks(const FilterReader& filter) {
+  if (filter.blocks() != 0) return {};
+  return Error(ErrorCode::kInvalidArgument, "the filter was moved from: it has no blocks to save");
+}
+}  // namespace
+
 void FilterReader::Save(const std::string& path) const { TrySave(path).value(); }
 
 Status FilterReader::TrySave(const std::string& path) const {
+  if (Status s = RequireBlocks(*this); !s.ok()) return s;
   const SectionBytes payload = PayloadOf(*this);
   return detail::WriteSnapshotFile(path, InfoOf(*this), {&payload, 1});
 }
@@ -87,6 +95,7 @@ size_t FilterReader::SerializedBytes() const noexcept {
 size_t FilterReader::SerializeTo(std::span<std::byte> out) const { return TrySerializeTo(out).value(); }
 
 Result<size_t> FilterReader::TrySerializeTo(std::span<std::byte> out) const {
+  if (Status s = RequireBlocks(*this); !s.ok()) return s.error();
   const SectionBytes payload = PayloadOf(*this);
   return detail::SerializeSnapshot(out, InfoOf(*this), {&payload, 1});
 }

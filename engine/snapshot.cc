@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "engine/atomic_file.h"
@@ -17,6 +18,8 @@
 
 namespace bloomline::detail {
 namespace {
+
+Error OutOfBuffers() { return Error(ErrorCode::kOutOfMemory, "no memory for a buffer of 1 MiB"); }
 
 // Words go to files as they are in memory. A big-endian machine would have to swap them on the way.
 static_assert(std::endian::native == std::endian::little,
@@ -53,14 +56,14 @@ Error ChecksumMismatch(const std::string& source, const SnapshotInfo& info, size
 }
 
 Error GapNotZero(const std::string& source, size_t index) {
-  return Error(ErrorCode::kCorrupt, source + " is damaged: the bytes before section " + std::to_string(index) +
-                                        " are not all 0");
+  return Error(ErrorCode::kCorrupt,
+               source + " is damaged: the bytes before section " + std::to_string(index) + " are not all 0");
 }
 
 Status PrepareInfo(SnapshotInfo& info, std::span<const SectionBytes> sections) {
   if (sections.empty() || sections.size() > kMaxSections) {
-    return Error(ErrorCode::kInvalidArgument, "a snapshot has 1 … " + std::to_string(kMaxSections) +
-                                                  " sections, not " + std::to_string(sections.size()));
+    return Error(ErrorCode::kInvalidArgument, "a snapshot has 1 … " + std::to_string(kMaxSections) + " sections, not " +
+                                                  std::to_string(sections.size()));
   }
   info.sections.clear();
   for (const SectionBytes& section : sections) info.sections.push_back({section.id, 0, section.bytes.size(), 0});
@@ -91,7 +94,8 @@ Status WriteSnapshotFile(const std::string& path, SnapshotInfo info, std::span<c
   std::array<std::byte, kSnapshotHeaderBytes> header{};
   if (Status s = file->Write(header); !s.ok()) return s;
 
-  const std::unique_ptr<std::byte[]> piece(new std::byte[kPieceBytes]);
+  const std::unique_ptr<std::byte[]> piece(new (std::nothrow) std::byte[kPieceBytes]);
+  if (piece == nullptr) return OutOfBuffers();
   for (size_t i = 0; i < sections.size(); ++i) {
     const std::array<std::byte, kSectionAlignment> zeros{};
     const uint64_t gap = info.sections[i].offset - GapBegin(info, i);
@@ -145,13 +149,13 @@ Result<SnapshotFile> SnapshotFile::Open(const std::string& path, ObjectKind expe
   struct stat status {};
   if (fstat(file.fd_, &status) != 0) return IoError("read", path, errno);
   if (!S_ISREG(status.st_mode)) {
-    return Error(ErrorCode::kIo, "cannot read " + file.source_ + ": it is " + FileType(status.st_mode) +
-                                     ", not a regular file");
+    return Error(ErrorCode::kIo,
+                 "cannot read " + file.source_ + ": it is " + FileType(status.st_mode) + ", not a regular file");
   }
   const auto bytes = static_cast<uint64_t>(status.st_size);
   std::array<std::byte, kSnapshotHeaderBytes> header;
-  const std::span<std::byte> start = std::span(header).first(
-      static_cast<size_t>(std::min<uint64_t>(header.size(), bytes)));
+  const std::span<std::byte> start =
+      std::span(header).first(static_cast<size_t>(std::min<uint64_t>(header.size(), bytes)));
   if (Status s = file.ReadAt(0, start); !s.ok()) return s.error();
   Result<SnapshotInfo> info = ParseSnapshotHeader(start, bytes, expected, file.source_);
   if (!info.ok()) return info.error();
@@ -171,11 +175,10 @@ Status SnapshotFile::ReadAt(uint64_t offset, std::span<std::byte> out) const {
     const ssize_t count = pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
-      return Error(ErrorCode::kIo, "cannot read " + source_ + ": " + std::strerror(errno));
+      return Error(ErrorCode::kIo, "cannot read " + source_ + ": " + std::strerror(errno), errno);
     }
     if (count == 0) {
-      return Error(ErrorCode::kCorrupt, source_ + " was cut to " + std::to_string(offset) +
-                                            " bytes while it was read");
+      return Error(ErrorCode::kCorrupt, source_ + " was cut to " + std::to_string(offset) + " bytes while it was read");
     }
     offset += static_cast<uint64_t>(count);
     out = out.subspan(static_cast<size_t>(count));
@@ -216,7 +219,8 @@ Status SnapshotFile::VerifySection(size_t index) const {
   const SnapshotSection& section = info_.sections[index];
   (void)posix_fadvise(fd_, static_cast<off_t>(section.offset), static_cast<off_t>(section.length),
                       POSIX_FADV_SEQUENTIAL);
-  const std::unique_ptr<std::byte[]> buffer(new std::byte[kPieceBytes]);
+  const std::unique_ptr<std::byte[]> buffer(new (std::nothrow) std::byte[kPieceBytes]);
+  if (buffer == nullptr) return OutOfBuffers();
   Checksum checksum;
   Status read = ForEachPiece(section.length, [&](uint64_t offset, size_t length) -> Status {
     const std::span<std::byte> piece(buffer.get(), length);

@@ -31,8 +31,7 @@ void* MapMemory(uint64_t bytes, int protection, int flags, int fd, uint64_t offs
     errno = ENOMEM;
     return nullptr;
   }
-  void* const address =
-      mmap(nullptr, static_cast<size_t>(bytes), protection, flags, fd, static_cast<off_t>(offset));
+  void* const address = mmap(nullptr, static_cast<size_t>(bytes), protection, flags, fd, static_cast<off_t>(offset));
   return address == MAP_FAILED ? nullptr : address;
 }
 
@@ -57,10 +56,9 @@ Mapping MapAligned(uint64_t length, uint64_t page, int flags) {
   const uint64_t kept_begin = data - page;
   const uint64_t kept_end = data + length + page;
   auto* const base = static_cast<std::byte*>(address);
-  const bool trimmed =
-      (kept_begin == begin || munmap(base, static_cast<size_t>(kept_begin - begin)) == 0) &&
-      (kept_end == begin + reserved ||
-       munmap(base + (kept_end - begin), static_cast<size_t>(begin + reserved - kept_end)) == 0);
+  const bool trimmed = (kept_begin == begin || munmap(base, static_cast<size_t>(kept_begin - begin)) == 0) &&
+                       (kept_end == begin + reserved ||
+                        munmap(base + (kept_end - begin), static_cast<size_t>(begin + reserved - kept_end)) == 0);
   if (!trimmed || mprotect(base + (data - begin), static_cast<size_t>(length), PROT_READ | PROT_WRITE) != 0) {
     const int error = errno;
     munmap(base, static_cast<size_t>(reserved));  // the parts already unmapped do no harm
@@ -125,7 +123,7 @@ Result<std::unique_ptr<Storage>> Storage::MapFile(int fd, uint64_t offset, uint6
   if (address == nullptr) {
     const int error = errno;
     return Error(error == ENOMEM ? ErrorCode::kOutOfMemory : ErrorCode::kIo,
-                 "cannot map " + FormatBytes(length) + " of a file: " + std::strerror(error));
+                 "cannot map " + FormatBytes(length) + " of a file: " + std::strerror(error), error);
   }
   std::unique_ptr<Storage> storage(new Storage);
   storage->data_ = static_cast<std::byte*>(address) + ahead;

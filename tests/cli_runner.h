@@ -41,6 +41,7 @@ struct CliInput {
   std::function<void(int fd)> pipe;
   std::string stdin_path;
   std::string stdout_path;    // where stdout goes instead of the result
+  bool append_stdout = false;  // to stdout_path, as >> does
   bool close_stdout = false;  // the child starts without one
   bool break_stdout = false;  // the child's stdout is a pipe that nobody reads
   std::map<std::string, std::string> environment;
@@ -185,14 +186,15 @@ class CliTest : public testing::Test {
     if (input.close_stdout) {
       ::close(STDOUT_FILENO);
     } else {
-      ::dup2(broken >= 0 ? broken : ::open(out_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
+      ::dup2(broken >= 0 ? broken : ::open(out_path.c_str(), O_WRONLY | O_CREAT | (input.append_stdout ? O_APPEND : O_TRUNC), 0600),
+             STDOUT_FILENO);
     }
     for (int fd = 3; fd < 64; ++fd) ::close(fd);
     ::unsetenv("BLOOMLINE_TARGET");
     for (const auto& [key, value] : input.environment) ::setenv(key.c_str(), value.c_str(), 1);
     std::signal(SIGPIPE, SIG_DFL);
     if (input.file_limit) {
-      std::signal(SIGXFSZ, SIG_IGN);  // inherited: the write fails instead
+      std::signal(SIGXFSZ, SIG_DFL);
       const rlimit limit{*input.file_limit, *input.file_limit};
       ::setrlimit(RLIMIT_FSIZE, &limit);
     }

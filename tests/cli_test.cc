@@ -45,6 +45,7 @@ TEST_F(CliTest, WrongCommands) {
   ExpectError({}, 2, {"a command is required"});
   ExpectError({"bild"}, 2, {"bild", "no such command", "build"});
   ExpectError({"--nonsense"}, 2, {"--help"});
+  ExpectError({"info", "--bogus"}, 2, {"bloomline info: --bogus: no such option"});
   ExpectError({"info"}, 2, {"bloomline info: ", "FILTER", "required"});
   ExpectError({"info", "a", "b"}, 2, {"bloomline info: ", "b"});
   ExpectError({"build", "--fpr"}, 2, {"bloomline build: --fpr: needs a value"});
@@ -199,6 +200,9 @@ TEST_F(CliTest, MoreKeysThanExpectedWarnAndSaturate) {
   EXPECT_TRUE(json["estimated"].is_null());
   EXPECT_EQ(json["fill"], 1.0);
   EXPECT_EQ(json["fill_fpr"], 1.0);
+  EXPECT_TRUE(json["bits_per_key"].is_null());
+  EXPECT_TRUE(RunJson({"info", Path("out")})["bits_per_key"].is_null());
+  EXPECT_NE(Run({"info", Path("out")}).out.find("bits per key: -"), std::string::npos);
   EXPECT_NE(Run({"info", Path("out")}).out.find("saturated"), std::string::npos);
 }
 
@@ -273,7 +277,7 @@ TEST_F(CliTest, FailedSaveLeavesTheOldFile) {
   WriteFile(Path("out"), "precious");
   CliInput limited;
   limited.file_limit = 20000;
-  ExpectError({"build", "--keys", Path("keys"), "--fpr", "0.01", "--out", Path("out")}, 3, {"out"}, limited);
+  ExpectError({"build", "--keys", Path("keys"), "--fpr", "0.01", "--out", Path("out")}, 4, {"out"}, limited);
   EXPECT_EQ(ReadFile(Path("out")), "precious");
   EXPECT_EQ(Listing(), (std::vector<std::string>{"keys", "out"}));
 }
@@ -384,7 +388,15 @@ TEST_F(CliTest, Targets) {
   EXPECT_EQ(RunJson({"targets", "--target", SupportedTargets().front()}, environment)["chosen"],
             SupportedTargets().front());
   environment.environment["BLOOMLINE_TARGET"] = "Z80";
-  ExpectError({"targets"}, 2, {"BLOOMLINE_TARGET", "Z80"}, environment);
+  ExpectError({"info", Path("none")}, 2, {"BLOOMLINE_TARGET", "Z80"}, environment);
+  const CliResult listed = Run({"targets", "--json"}, environment);
+  EXPECT_EQ(listed.exit_code, 2);
+  EXPECT_NE(listed.err.find("BLOOMLINE_TARGET = Z80"), std::string::npos) << listed.err;
+  EXPECT_EQ(Json::parse(listed.out)["supported"].get<std::vector<std::string>>(), SupportedTargets());
+  EXPECT_TRUE(Json::parse(listed.out)["chosen"].is_null());
+  EXPECT_EQ(RunJson({"targets", "--target", "best"}, environment)["chosen"], SupportedTargets().front());
+  environment.environment["BLOOMLINE_TARGET"] = "scalar";
+  EXPECT_EQ(RunJson({"targets", "--target", "Best"}, environment)["chosen"], SupportedTargets().front());
   const CliResult text = Run({"targets"});
   EXPECT_EQ(text.exit_code, 0);
   for (const std::string& target : CompiledTargets()) EXPECT_NE(text.out.find(target), std::string::npos) << target;

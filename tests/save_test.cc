@@ -49,6 +49,36 @@ TEST(Save, ModeIsThatOfOpenUnderTheUmask) {
   }
 }
 
+TEST(Save, AReplacedFileKeepsItsMode) {
+  const TempDir folder;
+  const Filter filter = test::SampleFilter(Layout::kSplit512, 8, 1, 3);
+  filter.Save(folder / "private");
+  ASSERT_EQ(chmod((folder / "private").c_str(), 0600), 0);
+  filter.Save(folder / "private");
+  EXPECT_EQ(ModeOf(folder / "private"), 0600U);
+}
+
+TEST(Save, AMovedFromFilterIsRefusedAndTheOldFileStays) {
+  const TempDir folder;
+  Filter filter = test::SampleFilter(Layout::kSplit512, 8, 1, 3);
+  filter.Save(folder / "f");
+  const Filter moved = std::move(filter);
+  // NOLINTBEGIN(bugprone-use-after-move)
+  EXPECT_EQ(CodeOf(filter.TrySave(folder / "f")), ErrorCode::kInvalidArgument);
+  std::vector<std::byte> bytes(8192);
+  EXPECT_FALSE(filter.TrySerializeTo(bytes).ok());
+  filter.Insert(uint64_t{1});
+  filter.InsertBulk(std::vector<uint64_t>(1000, 7));
+  EXPECT_EQ(filter.InsertedCount(), 0U);
+  // NOLINTEND(bugprone-use-after-move)
+  test::ExpectSame(moved, Filter::Load(folder / "f"));
+}
+
+TEST(Save, AnUnknownKeyKindIsRefusedBeforeThereIsAFilter) {
+  const auto config = FilterConfig::ForBits(512).WithKeyKind(static_cast<KeyKind>(99));
+  EXPECT_EQ(CodeOf(Filter::Create(config)), ErrorCode::kInvalidArgument);
+}
+
 TEST(Save, NamesAsLongAsTheyCanBeAndInTheCurrentFolder) {
   const TempDir folder;
   const Filter filter = test::SampleFilter(Layout::kSplit512, 8, 1, 3);

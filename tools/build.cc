@@ -32,9 +32,9 @@ class BuildCommand final : public Command {
            "FILE appears when it is complete; an error leaves what was there. ns_per_key is time in the filter only.\n"
            "\n"
            "Examples:\n"
-           "  bloomline build --keys words.txt --fpr 0.01 --out words.blm\n"
-           "  bloomline build --keys ids.bin --format u64le --bits-per-key 12 --layout word64 --k 5 --out ids.blm\n"
-           "  zcat urls.gz | bloomline build --keys - --expected 10M --fpr 1e-3 --out urls.blm";
+           "  bloomline build --keys words.txt --fpr 0.01 --out words.bloom\n"
+           "  bloomline build --keys ids.bin --format u64le --bits-per-key 12 --layout word64 --k 5 --out ids.bloom\n"
+           "  zcat urls.gz | bloomline build --keys - --expected 10M --fpr 1e-3 --out urls.bloom";
   }
 
   void Declare(CLI::App& app) override {
@@ -81,7 +81,8 @@ class BuildCommand final : public Command {
     if (expected_) expected_value_ = ParseCount("--expected", *expected_, 1, kMaxExpected);
     if (seed_) seed_value_ = ParseU64("--seed", *seed_);
     ReadLayout();
-    CheckOutput(out_, {{"--keys", keys_.path}});
+    CheckOutput(out_);
+    CheckOutputIsNot("--out", out_, "--keys", keys_.path);
   }
 
   void ReadLayout() {
@@ -176,12 +177,12 @@ class BuildCommand final : public Command {
     table.Add("file", out_ + ", " + FormatBytes(FileBytes(out_)));
     table.Add("keys", FormatCount(filter.InsertedCount()) + (format_ == KeyFormat::kLines ? " lines" : " integers"));
     table.Add("layout", LayoutText(filter));
-    if (!config.reason().empty()) table.Add("why", config.reason());
+    if (!config.reason().empty()) table.AddProse("why", config.reason());
     table.Add("memory", SizeText(filter));
     table.Add("FPR", FormatPercent(filter.PredictedFpr()) + " predicted" +
                          (fpr_ ? ", target " + FormatPercent(fpr_value_) : ""));
     if (filter.InsertedCount() > 0) {
-      table.Add("time", FormatReal(seconds, 3) + " s in all, " + FormatReal(NsPerKey(filter, filter_seconds), 3) +
+      table.Add("time", FormatMeasure(seconds, 3) + " s in all, " + FormatMeasure(NsPerKey(filter, filter_seconds), 3) +
                             " ns per key in the filter, target " + std::string(filter.target()));
     }
     return table.Text();

@@ -7,8 +7,8 @@ namespace bloomline::cli {
 namespace {
 
 bool IsResource(int error_number) {
-  return error_number == ENOSPC || error_number == EDQUOT || error_number == ENOMEM || error_number == EMFILE ||
-         error_number == ENFILE;
+  return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG || error_number == ENOMEM ||
+         error_number == EMFILE || error_number == ENFILE;
 }
 
 }  // namespace
@@ -46,11 +46,7 @@ int ExitCodeFor(const Error& error) {
     case ErrorCode::kOutOfMemory:
       return kExitResources;
     case ErrorCode::kIo:
-      // The library has one code for all that the operating system refuses; the reason is in the message only.
-      for (const int number : {ENOSPC, EDQUOT, ENOMEM}) {
-        if (std::string_view(error.what()).find(std::strerror(number)) != std::string_view::npos) return kExitResources;
-      }
-      return kExitInput;
+      return IsResource(error.os_error()) ? kExitResources : kExitInput;
     case ErrorCode::kMismatch:
     case ErrorCode::kCorrupt:
     case ErrorCode::kUnsupported:

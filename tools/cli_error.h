@@ -13,7 +13,7 @@ namespace bloomline::cli {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitUsage = 2;  // bad arguments
 inline constexpr int kExitInput = 3;  // a file or its contents: missing, unreadable, corrupt, mismatched, unwritable
-inline constexpr int kExitResources = 4;  // out of memory, disk full
+inline constexpr int kExitResources = 4;  // out of memory or descriptors, disk full, file size limit
 
 // Ends a command. main() prints "bloomline <command>: <message>" as one line on stderr and exits with the code.
 class CliError : public std::runtime_error {

@@ -40,11 +40,11 @@ class InfoCommand final : public Command {
            "fraction of set bits. predicted FPR: the model's at that many keys; fill FPR: exact for what is in the "
            "file.\n"
            "In JSON, null is a number that does not exist: a design value that was not given, the estimate of a\n"
-           "saturated filter, the bits per key of an empty one.\n"
+           "saturated filter, the bits per key of a saturated or an empty one.\n"
            "\n"
            "Examples:\n"
-           "  bloomline info words.blm\n"
-           "  bloomline info words.blm --json | jq .fill_fpr";
+           "  bloomline info words.bloom\n"
+           "  bloomline info words.bloom --json | jq .fill_fpr";
   }
 
   void Declare(CLI::App& app) override {

@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -24,13 +26,13 @@ namespace {
 
 constexpr const char* kEpilogue =
     "Exit codes: 0 done; 2 bad arguments; 3 bad input or file (missing, unreadable, corrupt, mismatched, not\n"
-    "writable, also a broken pipe); 4 out of memory or disk full. Errors are one line on standard error.\n"
+    "writable, also a broken pipe); 4 out of memory or disk full (also a file size limit). Errors are one line on standard error.\n"
     "bloomline COMMAND --help explains a command.\n"
     "\n"
     "Examples:\n"
-    "  bloomline build --keys words.txt --fpr 0.01 --out words.blm\n"
-    "  bloomline query words.blm --keys text.txt --output absent\n"
-    "  bloomline info words.blm";
+    "  bloomline build --keys words.txt --fpr 0.01 --out words.bloom\n"
+    "  bloomline query words.bloom --keys text.txt --output absent\n"
+    "  bloomline info words.bloom";
 
 std::vector<std::unique_ptr<Command>> AllCommands() {
   std::vector<std::unique_ptr<Command>> commands;
@@ -115,21 +117,36 @@ class Program {
       const std::string option = text.substr(0, text.find(": "));
       throw CliError(kExitUsage, option + (text.ends_with("missing") ? ": needs a value" : ": may be given once only") +
                                      "; see " + context_ + " --help");
+    } catch (const CLI::RequiredError& error) {
+      // CLI11 looks for what is missing first: "FILTER is required" for `info --jsn file`.
+      for (const std::string& argument : app_.remaining(/*recurse=*/true)) {
+        if (argument.size() > 1 && argument[0] == '-' && argument != "--") {
+          throw CliError(kExitUsage, Printable(argument) + ": no such option; see " + context_ + " --help");
+        }
+      }
+      throw CliError(kExitUsage, std::string(error.what()) + "; see " + context_ + " --help");
     } catch (const CLI::ParseError& error) {
       throw CliError(kExitUsage, std::string(error.what()) + "; see " + context_ + " --help");
     }
     ForceTarget();
-    Find(app_.get_subcommands().front()->get_name())->Run(common_);
+    const std::string command = app_.get_subcommands().front()->get_name();
+    if (command != "targets") Must(TryChosenTarget());  // BLOOMLINE_TARGET may name what is not there
+    Find(command)->Run(common_);
     return kExitDone;
   }
 
   void ForceTarget() const {
-    if (!common_.target.empty() && !TryForceTarget(common_.target).ok()) {
+    if (common_.target.empty()) return;
+    std::string name = common_.target;
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    // To the library "best" means unforced, which would leave it to BLOOMLINE_TARGET.
+    if (name == "best") name = SupportedTargets().front();
+    if (!TryForceTarget(name).ok()) {
       std::string list = "best";
       for (const std::string& target : SupportedTargets()) list += ", " + target;
       ThrowUsage("--target", common_.target, "must be one that this program and this CPU have: " + list);
     }
-    Must(TryChosenTarget());  // BLOOMLINE_TARGET may name something else
   }
 
   Command* Find(std::string_view name) const {
@@ -160,5 +177,6 @@ int main(int argc, char** argv) {
   bloomline::cli::FillStandardDescriptors();
   // A reader that goes away is an error of write, not the end of the process in the middle of something.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // so is a file that reaches its size limit
   return bloomline::cli::Program().Run(argc, argv);
 }

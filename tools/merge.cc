@@ -25,8 +25,8 @@ class MergeCommand final : public Command {
            "the merged bits. FILE may be A or B.\n"
            "\n"
            "Examples:\n"
-           "  bloomline merge monday.blm tuesday.blm --out both.blm\n"
-           "  bloomline merge all.blm today.blm --out all.blm";
+           "  bloomline merge monday.bloom tuesday.bloom --out both.bloom\n"
+           "  bloomline merge all.bloom today.bloom --out all.bloom";
   }
 
   void Declare(CLI::App& app) override {
@@ -37,7 +37,7 @@ class MergeCommand final : public Command {
 
   void Run(const CommonOptions& common) override {
     const auto start = Clock::now();
-    CheckOutput(out_, {});
+    CheckOutput(out_);
     Filter merged = Must(Filter::TryLoad(a_));
     {
       const FilterView other = Must(FilterView::TryMap(b_));

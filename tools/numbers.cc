@@ -106,6 +106,14 @@ std::string FormatReal(double x, int digits) {
   return text.data();
 }
 
+std::string FormatMeasure(double x, int digits) {
+  if (x >= std::pow(10.0, digits) - 0.5 && x < 1e18) return FormatCount(static_cast<uint64_t>(std::llround(x)));
+  if (!(x > 0 && x < 1e-4)) return FormatReal(x, digits);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", 6, x);
+  return text.data();
+}
+
 std::string FormatBytes(uint64_t bytes) {
   static constexpr std::array<const char*, 6> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double value = static_cast<double>(bytes);
@@ -114,9 +122,12 @@ std::string FormatBytes(uint64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  return FormatReal(value, value < 1000 ? 3 : 4) + " " + kUnits[unit];
+  return FormatReal(value, value < 999.5 ? 3 : 4) + " " + (bytes == 1 ? "byte" : kUnits[unit]);
 }
 
-std::string FormatPercent(double fraction) { return FormatReal(fraction * 100, 4) + " %"; }
+std::string FormatPercent(double fraction) {
+  if (fraction > 0 && fraction < 1e-6) return FormatReal(fraction, 4);
+  return FormatReal(fraction * 100, 4) + " %";
+}
 
 }  // namespace bloomline::cli

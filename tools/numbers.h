@@ -20,7 +20,9 @@ double ParseProbability(std::string_view option, std::string_view text);
 
 std::string FormatCount(uint64_t n);           // "1,234,567"
 std::string FormatBytes(uint64_t bytes);       // "772 KiB", "1.25 GiB"
-std::string FormatPercent(double fraction);    // "1.049 %", "0.0012 %", "1.2e-7 %"
+std::string FormatPercent(double fraction);    // "1.049 %", "0.0012 %"; below 0.0001 % the fraction: "1.2e-09"
 std::string FormatReal(double x, int digits);  // `digits` significant digits, no trailing zeros
+// The same without an exponent: "1,234", "12.3", "0.000012".
+std::string FormatMeasure(double x, int digits);
 
 }  // namespace bloomline::cli

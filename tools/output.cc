@@ -4,12 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "tools/cli_error.h"
@@ -48,22 +49,22 @@ ByteSink ByteSink::Stdout() { return ByteSink(STDOUT_FILENO, "standard output");
 
 ByteSink ByteSink::File(std::string_view option, const std::string& path) {
   const std::string name = std::string(option) + " " + Printable(path);
+  if (path.empty()) ThrowUsage(option, path, "must be the name of a file");
   struct stat info {};
   const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (!exists && errno != ENOENT) ThrowSystem(name, errno);
+  if (!exists && path.back() == '/') ThrowSystem(name, EISDIR);
   if (exists && S_ISDIR(info.st_mode)) ThrowSystem(name, EISDIR);
   if (exists && !S_ISREG(info.st_mode)) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd < 0) ThrowSystem(name, errno);
     return ByteSink(fd, name);
   }
-  // A symbolic link stays one: what it points to is replaced.
-  std::string target = path;
-  if (exists) {
-    const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
-    if (resolved != nullptr) target = resolved.get();
-  }
-  std::string temporary = target + ".XXXXXX";
-  const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
+  const std::string target = ResolveLinks(name, path);
+  // Not made from the target's name, which may be as long as names can be.
+  constexpr std::string_view kSuffix = ".tmp";
+  std::string temporary = DirectoryOf(target) + ".bloomline-XXXXXX" + std::string(kSuffix);
+  const int fd = ::mkostemps(temporary.data(), static_cast<int>(kSuffix.size()), O_CLOEXEC);
   if (fd < 0) ThrowSystem(name, errno);
   ByteSink sink(fd, name);
   sink.path_ = target;
@@ -102,6 +103,10 @@ void ByteSink::Write(const void* bytes, size_t size) {
 void ByteSink::Finish() {
   Flush();
   if (path_.empty()) return;
+  // The new content is on the disk before it takes the old one's place.
+  while (::fsync(fd_) != 0) {
+    if (errno != EINTR) ThrowSystem(name_, errno);
+  }
   // close reports what a network file system could not write.
   if (::close(std::exchange(fd_, -1)) != 0) ThrowSystem(name_, errno);
   if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) ThrowSystem(name_, errno);
@@ -109,6 +114,30 @@ void ByteSink::Finish() {
 }
 
 bool ByteSink::IsTerminal() const { return ::isatty(fd_) == 1; }
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
+
+std::string ResolveLinks(const std::string& name, const std::string& path) {
+  constexpr int kMaxLinks = 40;  // as many as Linux follows
+  std::string target = path;
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    struct stat info {};
+    if (::lstat(target.c_str(), &info) != 0) {
+      if (errno == ENOENT) return target;
+      ThrowSystem(name, errno);
+    }
+    if (!S_ISLNK(info.st_mode)) return target;
+    std::array<char, PATH_MAX> link{};
+    const ssize_t length = ::readlink(target.c_str(), link.data(), link.size());
+    if (length < 0) ThrowSystem(name, errno);
+    const std::string to(link.data(), static_cast<size_t>(length));
+    target = to.starts_with('/') ? to : DirectoryOf(target) + to;
+  }
+  ThrowSystem(name, ELOOP);
+}
 
 void PrintText(std::string_view text) {
   ByteSink sink = ByteSink::Stdout();
@@ -143,7 +172,7 @@ void Progress::Draw(uint64_t keys, uint64_t bytes) {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   std::string line = "\r" + label_ + ": ";
   if (keys > 0) line += FormatCount(keys) + " keys, ";
-  line += FormatReal(static_cast<double>(bytes) / 1e6 / seconds, 3) + " MB/s";
+  line += FormatMeasure(static_cast<double>(bytes) / 1048576 / seconds, 3) + " MiB/s";
   if (total_bytes_ && *total_bytes_ > 0) {
     line += ", " + std::to_string(bytes * 100 / *total_bytes_) + " %";
   }

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 class ByteSink {
  public:
   static ByteSink Stdout();
-  // `option` for messages, e.g. "--lines-to".
+  // `option` for messages, e.g. "--lines-to". Symbolic links stay: what they point to is replaced, or made.
   static ByteSink File(std::string_view option, const std::string& path);
 
   ByteSink(ByteSink&& other) noexcept;
@@ -48,6 +48,12 @@ class ByteSink {
   std::vector<char> buffer_;
   size_t used_ = 0;
 };
+
+// Where writing to `path` ends up: symbolic links followed, also to a file that does not exist yet. `name` for the
+// CliError of a loop, an over-long name, or a directory on the way that cannot be searched.
+std::string ResolveLinks(const std::string& name, const std::string& path);
+// What stands before the last component, with its slash; "./" where nothing does.
+std::string DirectoryOf(const std::string& path);
 
 // Prints text, or a JSON object as one line, on stdout.
 void PrintText(std::string_view text);

@@ -69,9 +69,9 @@ class QueryCommand final : public Command {
            "only. Whatever the answers are, the exit code is 0.\n"
            "\n"
            "Examples:\n"
-           "  bloomline query words.blm --keys text.txt\n"
-           "  bloomline query words.blm --keys - --output absent < text.txt > new-words.txt\n"
-           "  bloomline query ids.blm --keys ids.bin --output bitmap --lines-to hits.bits --json";
+           "  bloomline query words.bloom --keys text.txt\n"
+           "  bloomline query words.bloom --keys - --output absent < text.txt > new-words.txt\n"
+           "  bloomline query ids.bloom --keys ids.bin --output bitmap --lines-to hits.bits --json";
   }
 
   void Declare(CLI::App& app) override {
@@ -97,7 +97,7 @@ class QueryCommand final : public Command {
     } else if (kind_ == QueryOutput::kCount || lines_to_) {
       PrintText("maybe " + FormatCount(maybe_) + ", absent " + FormatCount(total_ - maybe_) + " of " +
                 FormatCount(total_) + " keys" +
-                (total_ > 0 ? ", " + FormatReal(NsPerKey(), 3) + " ns/key" : std::string()) + "\n");
+                (total_ > 0 ? ", " + FormatMeasure(NsPerKey(), 3) + " ns/key" : std::string()) + "\n");
     }
   }
 
@@ -117,8 +117,9 @@ class QueryCommand final : public Command {
     }
     if (!lines_to_) return;
     if (kind_ == QueryOutput::kCount) ThrowUsage("--lines-to", *lines_to_, "needs --output maybe, absent or bitmap");
-    if (SameFile(*lines_to_, file_)) ThrowUsage("--lines-to", *lines_to_, "is the same file as the filter");
-    if (SameFile(*lines_to_, keys_.path)) ThrowUsage("--lines-to", *lines_to_, "is the same file as --keys");
+    CheckOutputIsNot("--lines-to", *lines_to_, "FILTER", file_);
+    CheckOutputIsNot("--lines-to", *lines_to_, "--keys", keys_.path);
+    CheckOutputIsNotStandard("--lines-to", *lines_to_);
   }
 
   KeyFormat Format(KeyKind kind) {
@@ -146,6 +147,9 @@ class QueryCommand final : public Command {
     if (kind_ == QueryOutput::kCount) return std::nullopt;
     if (lines_to_) return ByteSink::File("--lines-to", *lines_to_);
     if (json) return std::nullopt;
+    // Output that is appended to its own input would never end.
+    CheckStdoutIsNot("--keys", keys_.path);
+    CheckStdoutIsNot("FILTER", file_);
     ByteSink sink = ByteSink::Stdout();
     if (sink.IsTerminal() && (kind_ == QueryOutput::kBitmap || format_ == KeyFormat::kU64le)) {
       throw CliError(kExitUsage,

@@ -12,6 +12,22 @@
 #include "tools/numbers.h"
 
 namespace bloomline::cli {
+namespace {
+
+bool IsStdin(std::string_view option, const std::string& path) { return option == "--keys" && path == "-"; }
+
+bool StatInput(std::string_view option, const std::string& path, struct stat& info) {
+  return (IsStdin(option, path) ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info)) == 0;
+}
+
+// Whether what is written to one can be read from the other. A terminal or /dev/null is no such thing, and a socket's
+// two directions have nothing to do with each other.
+bool SameStorage(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino &&
+         (S_ISREG(a.st_mode) || S_ISBLK(a.st_mode) || S_ISFIFO(a.st_mode));
+}
+
+}  // namespace
 
 const char* HashName(KeyKind kind) {
   switch (kind) {
@@ -36,7 +52,8 @@ Json FilterJson(const FilterReader& filter, bool contents) {
   json["blocks"] = filter.blocks();
   json["bits"] = filter.bits();
   json["memory_bytes"] = filter.memory_bytes();
-  json["bits_per_key"] = Number(static_cast<double>(filter.bits()) / inserted);
+  // Every bit of a saturated filter is set: how many keys share them is not known.
+  json["bits_per_key"] = filter.Saturated() ? Json(nullptr) : Number(static_cast<double>(filter.bits()) / inserted);
   json["hash"] = HashName(filter.key_kind());
   json["key_kind"] = KeyKindName(filter.key_kind());
   json["seed"] = filter.seed();
@@ -56,6 +73,22 @@ Json FilterJson(const FilterReader& filter, bool contents) {
   return json;
 }
 
+void Table::AddProse(const std::string& label, const std::string& text) {
+  constexpr size_t kColumns = 84;  // beside the label
+  std::string line;
+  std::string shown = label;  // once
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (!line.empty() && line.size() + 1 + word.size() > kColumns) {
+      Add(std::exchange(shown, {}), std::exchange(line, {}));
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  Add(shown, line);
+}
+
 std::string Table::Text() const {
   size_t width = 0;
   for (const auto& [label, text] : rows_) width = std::max(width, label.size());
@@ -72,32 +105,56 @@ std::string SizeText(const FilterReader& filter) {
   std::string text = FormatBytes(filter.memory_bytes()) + " in " + FormatCount(filter.blocks()) +
                      (filter.blocks() == 1 ? " block" : " blocks") + " of " +
                      std::to_string(BlockBits(filter.layout()) / 8) + " bytes";
-  if (filter.InsertedCount() > 0) {
-    text += ", " + FormatReal(static_cast<double>(filter.bits()) / static_cast<double>(filter.InsertedCount()), 4) +
+  if (filter.Saturated()) {
+    text += ", bits per key: -";
+  } else if (filter.InsertedCount() > 0) {
+    text += ", " + FormatMeasure(static_cast<double>(filter.bits()) / static_cast<double>(filter.InsertedCount()), 4) +
             " bits per key";
   }
   return text;
 }
 
-bool SameFile(const std::string& a, const std::string& b) {
-  struct stat first {
-  }, second{};
-  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
-         first.st_ino == second.st_ino;
-}
-
-void CheckOutput(const std::string& out, const std::vector<std::pair<std::string, std::string>>& inputs) {
+void CheckOutput(const std::string& out) {
   const std::string name = "--out " + Printable(out);
   if (out.empty() || out == "-") ThrowUsage("--out", out, "must be the name of a file");
   struct stat info {};
-  if (::stat(out.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) ThrowSystem(name, EISDIR);
-  const size_t slash = out.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : out.substr(0, slash + 1);
+  if (::stat(out.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode)) ThrowSystem(name, EISDIR);
+    if (!S_ISREG(info.st_mode)) throw CliError(kExitInput, name + ": not a regular file");
+  }
+  const std::string directory = DirectoryOf(ResolveLinks(name, out));
   if (::stat(directory.c_str(), &info) != 0) ThrowSystem(name + ": directory " + Printable(directory), errno);
   if (::access(directory.c_str(), W_OK | X_OK) != 0) ThrowSystem(name + ": directory " + Printable(directory), errno);
-  for (const auto& [option, path] : inputs) {
-    if (SameFile(out, path)) ThrowUsage("--out", out, "is the same file as " + option);
+  CheckOutputIsNotStandard("--out", out);
+}
+
+void CheckOutputIsNot(std::string_view output_option, const std::string& output, std::string_view option,
+                      const std::string& input) {
+  struct stat out {
+  }, in{};
+  if (::stat(output.c_str(), &out) != 0 || !StatInput(option, input, in) || !SameStorage(out, in)) return;
+  ThrowUsage(output_option, output,
+             "is the same file as " + std::string(option) +
+                 (IsStdin(option, input) ? " - (standard input)" : option == "--keys" ? "" : " " + Printable(input)));
+}
+
+void CheckOutputIsNotStandard(std::string_view output_option, const std::string& output) {
+  struct stat out {
+  }, standard{};
+  if (::stat(output.c_str(), &out) != 0 || !S_ISREG(out.st_mode)) return;
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fstat(fd, &standard) != 0 || !SameStorage(out, standard)) continue;
+    ThrowUsage(output_option, output,
+               std::string("is where standard ") + (fd == STDOUT_FILENO ? "output" : "error") +
+                   " goes: give a file of its own");
   }
+}
+
+void CheckStdoutIsNot(std::string_view option, const std::string& input) {
+  struct stat out {
+  }, in{};
+  if (::fstat(STDOUT_FILENO, &out) != 0 || !StatInput(option, input, in) || !SameStorage(out, in)) return;
+  ThrowUsage(option, input, "input file is output file: standard output goes to it");
 }
 
 uint64_t FileBytes(const std::string& path) {

@@ -14,7 +14,7 @@ namespace bloomline::cli {
 
 // layout … target of the design's list of keys. `contents`: also what needs a pass over all of the filter
 // (estimated, fill, fill_fpr, saturated). Numbers that do not exist (bits per key of an empty filter, an estimate for a
-// saturated one, a design value that was not given) are null.
+// saturated one and its bits per key, a design value that was not given) are null.
 Json FilterJson(const FilterReader& filter, bool contents);
 
 // The hash of its keys: "mix64", "xxh3-64", "caller" (pre-hashed), "mix64|xxh3-64" (unspecified).
@@ -24,6 +24,8 @@ const char* HashName(KeyKind kind);
 class Table {
  public:
   void Add(std::string label, std::string text) { rows_.emplace_back(std::move(label), std::move(text)); }
+  // The same for a sentence, wrapped at blanks to lines of less than 100 columns.
+  void AddProse(const std::string& label, const std::string& text);
   std::string Text() const;
 
  private:
@@ -34,11 +36,16 @@ class Table {
 std::string LayoutText(const FilterReader& filter);
 std::string SizeText(const FilterReader& filter);
 
-// Refuses an --out that cannot work before any time is spent on it: "-", a directory, a directory that is not there or
-// not writable; and one of `inputs` (option and path), which the output would replace.
-void CheckOutput(const std::string& out, const std::vector<std::pair<std::string, std::string>>& inputs);
-// Whether both names lead to one existing file.
-bool SameFile(const std::string& a, const std::string& b);
+// Refuses an --out that cannot work before any time is spent on it: "-", what exists and is no regular file, a directory
+// that is not there or not writable.
+void CheckOutput(const std::string& out);
+// Refuses an output that is the input `input` ("-" means standard input where `option` is --keys), which it would
+// destroy; and one that is where standard output or error goes, whose other lines it would make vanish.
+void CheckOutputIsNot(std::string_view output_option, const std::string& output, std::string_view option,
+                      const std::string& input);
+void CheckOutputIsNotStandard(std::string_view output_option, const std::string& output);
+// Refuses an input that standard output appends to or overwrites while it is read.
+void CheckStdoutIsNot(std::string_view option, const std::string& input);
 // Size of a file; 0 where there is none.
 uint64_t FileBytes(const std::string& path);
 

@@ -21,7 +21,7 @@ class TargetsCommand final : public Command {
            "Examples:\n"
            "  bloomline targets\n"
            "  bloomline targets --json | jq -r .chosen\n"
-           "  BLOOMLINE_TARGET=AVX2 bloomline query words.blm --keys text.txt";
+           "  BLOOMLINE_TARGET=AVX2 bloomline query words.bloom --keys text.txt";
   }
 
   void Declare(CLI::App&) override {}
@@ -29,12 +29,21 @@ class TargetsCommand final : public Command {
   void Run(const CommonOptions& common) override {
     const std::vector<std::string> compiled = CompiledTargets();
     const std::vector<std::string> supported = SupportedTargets();
-    const std::string chosen = Must(TryChosenTarget());
+    // A wrong BLOOMLINE_TARGET chooses none. The list, which shows what it may be, comes before the error.
+    const Result<std::string> choice = TryChosenTarget();
+    const std::string chosen = choice.ok() ? *choice : std::string();
+    Print(common, compiled, supported, chosen);
+    Must(choice);
+  }
+
+ private:
+  static void Print(const CommonOptions& common, const std::vector<std::string>& compiled,
+                    const std::vector<std::string>& supported, const std::string& chosen) {
     if (common.json) {
       Json json;
       json["compiled"] = compiled;
       json["supported"] = supported;
-      json["chosen"] = chosen;
+      json["chosen"] = chosen.empty() ? Json(nullptr) : Json(chosen);
       PrintJson(json);
       return;
     }

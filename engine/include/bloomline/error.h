@@ -30,16 +30,20 @@ BLOOMLINE_API const char* ErrorCodeName(ErrorCode code) noexcept;
 // What went wrong. The message names the argument or the file, its value and what is allowed.
 class BLOOMLINE_API Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  // os_error: the errno behind a kIo error, 0 elsewhere.
+  Error(ErrorCode code, const std::string& message, int os_error = 0)
+      : std::runtime_error(message), code_(code), os_error_(os_error) {}
   Error(const Error&) = default;
   Error(Error&&) = default;
   Error& operator=(const Error&) = default;
   Error& operator=(Error&&) = default;
   ~Error() override;
   ErrorCode code() const noexcept { return code_; }
+  int os_error() const noexcept { return os_error_; }
 
  private:
   ErrorCode code_;
+  int os_error_;
 };
 
 namespace detail {

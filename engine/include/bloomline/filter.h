@@ -122,7 +122,7 @@ class BLOOMLINE_API FilterReader {
 
   // ---- What the filter holds.
   // Insertions, repeats included; after Merge and Intersect the estimate (with repeats no longer known).
-  uint64_t InsertedCount() const noexcept { return inserted_; }
+  uint64_t InsertedCount() const noexcept { return bits_.blocks == 0 ? 0 : inserted_; }
   // Distinct keys, from the fraction of set bits (FORMULAS: blocked form of Swamidass and Baldi 2007). Reads all of the
   // filter. Infinity when every bit is set: then no estimate exists.
   double EstimatedCount() const noexcept;
