@@ -49,7 +49,7 @@ TEST_F(CliGuardTest, StandardInputIsNotTheOutput) {
   ExpectError(Query("-", {"--lines-to", Path("own")}), 2, {"--lines-to ", "same file as --keys - (standard input)"},
               own);
   ExpectError(Query(Path("own"), {"--lines-to", Path("own")}), 2, {"--lines-to ", "same file as --keys"});
-  ExpectError(Query(Path("own"), {"--lines-to", Path("filter")}), 2, {"--lines-to ", "same file as FILTER"});
+  ExpectError(Query(Path("own"), {"--lines-to", Path("filter")}), 2, {"--lines-to ", "same file as the filter"});
   ExpectUntouched();
   // Both are /dev/null: nothing to destroy.
   EXPECT_EQ(Run(Query("-", {"--lines-to", "/dev/null"})).exit_code, 0);

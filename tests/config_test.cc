@@ -190,6 +190,39 @@ TEST(Auto, ChoosesByMemoryAndCostAndSaysWhy) {
   EXPECT_LE(odd.PredictedFpr(), 0.02);
 }
 
+// Nothing that auto picks is beaten in both predicted FPR and measured cost at the same size. The costs are the ratios
+// to limit/hash_touch/1MiB that bloomline_bench measured on AVX-512.
+TEST(Auto, IsNotBeatenInBothFprAndCost) {
+  struct Measured {
+    Layout layout;
+    double cost;
+  };
+  constexpr Measured kMeasured[] = {{Layout::kSplit512, 1.00},    {Layout::kLine512, 1.06},
+                                    {Layout::kWord64, 1.10},      {Layout::kSector512z2, 1.10},
+                                    {Layout::kSector512z4, 1.11}, {Layout::kSplit256, 1.23}};
+  const auto cost_of = [&](Layout layout) {
+    for (const Measured& measured : kMeasured) {
+      if (measured.layout == layout) return measured.cost;
+    }
+    return 0.0;
+  };
+  for (const double target : {0.7, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8}) {
+    const uint64_t n = 300'007;
+    const FilterConfig chosen = FilterConfig::ForFpr(n, target);
+    ASSERT_GT(cost_of(chosen.layout()), 0.0) << LayoutNameWithK(chosen.layout(), chosen.k());
+    for (const Measured& other : kMeasured) {
+      if (other.cost >= cost_of(chosen.layout())) continue;
+      for (int k = 1; k <= 16; ++k) {
+        if (!IsValidHashCount(other.layout, k) || (other.layout == Layout::kSplit512 && k != 8)) continue;
+        const uint64_t blocks = chosen.bits() / static_cast<uint64_t>(BlockBits(other.layout));
+        EXPECT_GT(PredictedFpr(other.layout, k, blocks, n), chosen.PredictedFpr())
+            << target << ": " << LayoutNameWithK(other.layout, k) << " beats "
+            << LayoutNameWithK(chosen.layout(), chosen.k());
+      }
+    }
+  }
+}
+
 TEST(ForBits, RoundsUpToWholeBlocks) {
   EXPECT_EQ(FilterConfig::ForBits(1).blocks(), 1u);
   EXPECT_EQ(FilterConfig::ForBits(512).blocks(), 1u);

@@ -52,7 +52,7 @@ TEST(MeasuredFpr, Split512AtTenBits) {
 
 TEST(MeasuredFpr, EveryLayoutAndK) {
   for (const LayoutAndK& shape : test::AllLayouts()) {
-    for (const double bits_per_key : {6.0, 10.0, 16.0}) {
+    for (const double bits_per_key : {6.0, 8.0, 10.0, 12.0, 16.0, 20.0}) {
       ExpectModel(shape, bits_per_key, 200'000, 1'000'000, "random keys", test::RandomKey);
     }
   }

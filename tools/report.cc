@@ -134,8 +134,8 @@ void CheckOutputIsNot(std::string_view output_option, const std::string& output,
   }, in{};
   if (::stat(output.c_str(), &out) != 0 || !StatInput(option, input, in) || !SameStorage(out, in)) return;
   ThrowUsage(output_option, output,
-             "is the same file as " + std::string(option) +
-                 (IsStdin(option, input) ? " - (standard input)" : option == "--keys" ? "" : " " + Printable(input)));
+             "is the same file as " + std::string(option == "FILTER" ? "the filter" : option) +
+                 (IsStdin(option, input) ? " - (standard input)" : ""));
 }
 
 void CheckOutputIsNotStandard(std::string_view output_option, const std::string& output) {
