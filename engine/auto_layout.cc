@@ -8,6 +8,7 @@
 
 #include "bloomline/fpr_model.h"
 #include "engine/fpr_blocked.h"
+#include "engine/machine_memory.h"
 
 namespace bloomline::detail {
 namespace {
@@ -39,15 +40,7 @@ std::string Described(const SizedLayout& sized) {
   return LayoutName(sized.layout, sized.k) + " (k = " + std::to_string(sized.k) + ")";
 }
 
-std::string Bytes(uint64_t bits) {
-  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB"};
-  double value = static_cast<double>(bits) / 8.0;
-  size_t unit = 0;
-  for (; value >= 1000.0 && unit < 3; ++unit) value /= 1000.0;
-  char text[48];
-  std::snprintf(text, sizeof text, "%.4g %s", value, kUnits[unit]);
-  return text;
-}
+std::string Bytes(uint64_t bits) { return FormatBytes(bits / 8); }
 
 // Fewer bits; at the same size the lower FPR.
 bool Smaller(const SizedLayout& a, const SizedLayout& b) {

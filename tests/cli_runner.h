@@ -186,8 +186,8 @@ class CliTest : public testing::Test {
     if (input.close_stdout) {
       ::close(STDOUT_FILENO);
     } else {
-      ::dup2(broken >= 0 ? broken : ::open(out_path.c_str(), O_WRONLY | O_CREAT | (input.append_stdout ? O_APPEND : O_TRUNC), 0600),
-             STDOUT_FILENO);
+      const int flags = O_WRONLY | O_CREAT | (input.append_stdout ? O_APPEND : O_TRUNC);
+      ::dup2(broken >= 0 ? broken : ::open(out_path.c_str(), flags, 0600), STDOUT_FILENO);
     }
     for (int fd = 3; fd < 64; ++fd) ::close(fd);
     ::unsetenv("BLOOMLINE_TARGET");

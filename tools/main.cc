@@ -26,7 +26,8 @@ namespace {
 
 constexpr const char* kEpilogue =
     "Exit codes: 0 done; 2 bad arguments; 3 bad input or file (missing, unreadable, corrupt, mismatched, not\n"
-    "writable, also a broken pipe); 4 out of memory or disk full (also a file size limit). Errors are one line on standard error.\n"
+    "writable, also a broken pipe); 4 out of memory, disk full or a size limit. Errors are one line on standard\n"
+    "error.\n"
     "bloomline COMMAND --help explains a command.\n"
     "\n"
     "Examples:\n"

@@ -36,8 +36,8 @@ class Table {
 std::string LayoutText(const FilterReader& filter);
 std::string SizeText(const FilterReader& filter);
 
-// Refuses an --out that cannot work before any time is spent on it: "-", what exists and is no regular file, a directory
-// that is not there or not writable.
+// Refuses an --out that cannot work before any time is spent on it: "-", what exists and is no regular file, a
+// directory that is not there or not writable.
 void CheckOutput(const std::string& out);
 // Refuses an output that is the input `input` ("-" means standard input where `option` is --keys), which it would
 // destroy; and one that is where standard output or error goes, whose other lines it would make vanish.
