@@ -34,8 +34,8 @@ constexpr detail::BlockOps kEmptyOps = {
     },
 };
 
-// From this size on lookups prefetch: the filter no longer lives in the core's own cache. Trades the prefetch
-// instructions (5 to 10 % of a lookup in L2) against misses that wait for one another.
+// From this size on batches prefetch: the filter no longer lives in the core's own cache. Trades one prefetch per key,
+// wasted where the line is in L2 already, against misses that wait for one another.
 bool WantsPrefetch(uint64_t bytes) {
   const uint64_t l2 = detail::MachineCaches().l2;
   return bytes > (l2 != 0 ? l2 : uint64_t{1} << 20);

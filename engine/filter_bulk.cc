@@ -17,7 +17,8 @@ constexpr size_t kHashChunk = 512;
 // The bits of a hash that choose its part. The block index grows with the hash, so a part is a range of blocks.
 //   more parts   each range fits the cache better
 //   fewer parts  the open end of each part, one line, stays in L1 while hashes are dealt out
-// 256 parts of 2 MiB against 512 MiB of filter measured best of 64 … 2048.
+// 256 parts keep 16 KiB of open ends in L1 and, at 512 MiB, give ranges of 2 MiB: building then takes 0.67 times
+// limit/hash_touch/512MiB on Zen 5, inserting in batches 1.1 times. Other counts have not been measured.
 constexpr int kMaxPartBits = 8;
 
 // Bytes of filter per part below which partitioning gains nothing.

@@ -28,7 +28,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 #define BLOOMLINE_VECTOR_HASH 0
 #endif
 
-// Keys per step of the batch loop: one word of the bitmap. 128 measured the same, 32 up to 5 % slower.
+// Keys per step of the batch loop: one word of the bitmap, so that an answer is one store. The stash of a chunk, 1 to
+// 4 KiB, stays in L1.
 inline constexpr size_t kChunk = 64;
 
 HWY_INLINE uint64_t LoadKey(const detail::KeySpan& keys, size_t i) {
