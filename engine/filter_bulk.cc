@@ -6,7 +6,6 @@
 
 #include "bloomline/filter.h"
 #include "engine/storage.h"
-#include "engine/topology.h"
 
 namespace bloomline {
 namespace {
@@ -32,7 +31,8 @@ class Parts {
       : ops_(ops),
         bits_(bits),
         shift_(64 - part_bits),
-        capacity_((words >> part_bits) & ~size_t{7}),
+        share_((words >> part_bits) & ~(kLine - 1)),
+        usable_(share_ - kStarts * kLine),
         count_(size_t{1} << part_bits),
         memory_(memory) {
     for (size_t part = 0; part < count_; ++part) ends_[part] = Begin(part);
@@ -44,7 +44,7 @@ class Parts {
       const auto part = static_cast<size_t>(hash >> shift_);
       uint64_t*& end = ends_[part];
       *end++ = hash;
-      if (end == Begin(part) + Capacity(part)) Flush(part);
+      if (end == Begin(part) + usable_) Flush(part);
     }
   }
 
@@ -53,9 +53,11 @@ class Parts {
   }
 
  private:
+  static constexpr size_t kLine = 8;     // words
+  static constexpr size_t kStarts = 64;  // lines of a page
+
   // Shares start a line further in their page each, or all open ends would compete for the same sets of the cache.
-  uint64_t* Begin(size_t part) const { return memory_ + part * capacity_ + (part % 64) * 8; }
-  size_t Capacity(size_t) const { return capacity_ - 64 * 8; }
+  uint64_t* Begin(size_t part) const { return memory_ + part * share_ + (part % kStarts) * kLine; }
 
   void Flush(size_t part) {
     const auto count = static_cast<size_t>(ends_[part] - Begin(part));
@@ -66,8 +68,9 @@ class Parts {
   const detail::BlockOps& ops_;
   detail::BlockBits bits_;
   int shift_;
-  size_t capacity_;  // hashes per share
-  size_t count_;     // parts
+  size_t share_;   // words of memory per part
+  size_t usable_;  // hashes that fit a share wherever it starts
+  size_t count_;   // parts
   std::array<uint64_t*, size_t{1} << kMaxPartBits> ends_{};
   uint64_t* memory_;
 };

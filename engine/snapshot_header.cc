@@ -10,6 +10,7 @@
 #include "bloomline/config.h"
 #include "bloomline/layout.h"
 #include "engine/checksum.h"
+#include "engine/fpr_blocked.h"
 
 namespace bloomline::detail {
 namespace {
@@ -38,9 +39,6 @@ constexpr size_t kFieldsEnd = 88;
 constexpr size_t kSectionsAt = 256;
 constexpr size_t kSectionEntryBytes = 32;
 static_assert(kSectionsAt + kMaxSections * kSectionEntryBytes <= kSnapshotHeaderBytes);
-
-constexpr uint64_t kMaxBlocks = 0xffffffff;
-constexpr uint64_t kMaxSplit256Blocks = uint64_t{1} << 26;
 
 // Byte by byte: the same on machines of either byte order.
 template <class T>
@@ -78,10 +76,14 @@ std::string Number(double value) {
 
 std::string KindText(ObjectKind kind) {
   switch (kind) {
-    case ObjectKind::kFilter: return "a filter";
-    case ObjectKind::kCounting: return "a counting filter";
-    case ObjectKind::kClassic: return "a classic filter";
-    case ObjectKind::kWindowed: return "a windowed filter";
+    case ObjectKind::kFilter:
+      return "a filter";
+    case ObjectKind::kCounting:
+      return "a counting filter";
+    case ObjectKind::kClassic:
+      return "a classic filter";
+    case ObjectKind::kWindowed:
+      return "a windowed filter";
   }
   return "an object of unknown kind " + std::to_string(static_cast<uint32_t>(kind));
 }
@@ -268,13 +270,13 @@ Result<SnapshotInfo> ParseSnapshotHeader(std::span<const std::byte> start, uint6
   info.inserted = Load64(header + kInsertedAt);
   for (size_t i = 0; i < sections; ++i) {
     const std::byte* const entry = header + kSectionsAt + i * kSectionEntryBytes;
-    info.sections.push_back({static_cast<SectionId>(Load32(entry)), Load64(entry + 8), Load64(entry + 16),
-                             Load64(entry + 24)});
+    info.sections.push_back(
+        {static_cast<SectionId>(Load32(entry)), Load64(entry + 8), Load64(entry + 16), Load64(entry + 24)});
   }
   if (Status s = CheckSections(info, source); !s.ok()) return s.error();
   if (info.kind != expected) {
-    return Error(ErrorCode::kUnsupported, source + " holds " + KindText(info.kind) + "; " + KindText(expected) +
-                                              " is wanted here");
+    return Error(ErrorCode::kUnsupported,
+                 source + " holds " + KindText(info.kind) + "; " + KindText(expected) + " is wanted here");
   }
   if (Status s = CheckCommonFields(info, source); !s.ok()) return s.error();
   return Result<SnapshotInfo>(std::move(info));
@@ -290,20 +292,21 @@ Status CheckFilterHeader(const SnapshotInfo& info, const std::string& source) {
   }
   const auto layout = static_cast<Layout>(info.layout_id);
   const auto zones = static_cast<uint64_t>(ZonesOf(layout));
-  if (info.zones != zones) return bad("zones", info.zones, std::to_string(zones) + " for layout " +
-                                                              std::to_string(info.layout_id));
+  if (info.zones != zones)
+    return bad("zones", info.zones, std::to_string(zones) + " for layout " + std::to_string(info.layout_id));
   if (!IsValidHashCount(layout, info.k)) {
-    return bad("k", info.k, layout == Layout::kSplit256 ? "8 for split256"
-                                                        : "1 … 16, divisible by the " + std::to_string(zones) +
-                                                              " zones of the layout");
+    return bad("k", info.k,
+               layout == Layout::kSplit256
+                   ? "8 for split256"
+                   : "1 … 16, divisible by the " + std::to_string(zones) + " zones of the layout");
   }
   if (info.counter_bits != 0) return bad("counter bits", info.counter_bits, "0 for a filter");
   if (info.overflow_policy != 0) return bad("overflow policy", info.overflow_policy, "0 for a filter");
   if (info.hash_id != static_cast<uint8_t>(HashId::kMixXxh3)) {
-    return Error(ErrorCode::kUnsupported, source + " uses hash " + std::to_string(info.hash_id) +
-                                              "; this library has hash 1 for filters");
+    return Error(ErrorCode::kUnsupported,
+                 source + " uses hash " + std::to_string(info.hash_id) + "; this library has hash 1 for filters");
   }
-  const uint64_t max_blocks = layout == Layout::kSplit256 ? kMaxSplit256Blocks : kMaxBlocks;
+  const uint64_t max_blocks = MaxBlocks(layout);
   if (info.blocks < 1 || info.blocks > max_blocks) {
     return bad("number of blocks", info.blocks, "1 … " + std::to_string(max_blocks));
   }

@@ -163,11 +163,6 @@ constexpr uint64_t BlockOf(Layout layout, uint64_t hash, uint64_t blocks) {
 
 constexpr size_t WordsPerBlock(Layout layout) { return layout == Layout::kSplit256 ? 4 : 8; }
 
-// The most blocks that the block index reaches.
-constexpr uint64_t MaxBlocks(Layout layout) {
-  return layout == Layout::kSplit256 ? uint64_t{1} << 26 : (uint64_t{1} << 32) - 1;
-}
-
 // Sets the key's bits; returns whether any changed.
 constexpr bool MarkKey(Layout layout, int k, uint64_t* words, uint64_t blocks, uint64_t hash) {
   const size_t size = WordsPerBlock(layout);
