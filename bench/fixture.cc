@@ -139,7 +139,8 @@ bool Fixture::Unchanged() const { return Checksum(filter_) == checksum_; }
 Result<std::shared_ptr<Fixture>> GetFixture(const FilterShape& shape) {
   const std::lock_guard<std::mutex> lock(g_mutex);
   if (const auto found = g_fixtures.find(shape); found != g_fixtures.end()) return found->second;
-  if (shape.bytes > kSmallFilterBytes) {
+  // Interleaved repetitions of several large filters would fill each of them again and again.
+  if (shape.bytes > kSmallFilterBytes && AvailableMemory() < shape.bytes * 8) {
     std::erase_if(g_fixtures, [](const auto& entry) { return entry.first.bytes > kSmallFilterBytes; });
   }
   Result<std::shared_ptr<Fixture>> made = Fixture::Create(shape);

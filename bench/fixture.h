@@ -15,7 +15,7 @@
 namespace bloomline::bench {
 
 inline constexpr uint64_t kBitsPerKey = 10;
-// Filters above this are kept one at a time.
+// Filters above this are dropped for the next one where less than eight times its size is available.
 inline constexpr uint64_t kSmallFilterBytes = uint64_t{16} << 20;
 
 struct FilterShape {
@@ -59,7 +59,7 @@ class Fixture {
   std::map<ProbeShape, std::shared_ptr<const std::vector<uint64_t>>> answers_;  // guarded by mutex_
 };
 
-// Thread-safe. Only one filter above kSmallFilterBytes is kept: the last one asked for.
+// Thread-safe.
 Result<std::shared_ptr<Fixture>> GetFixture(const FilterShape& shape);
 // The next GetFixture makes the filter anew.
 void DropFixture(const FilterShape& shape);

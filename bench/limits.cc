@@ -40,12 +40,14 @@ uint64_t HashTouch(const detail::BlockBits& bits, const detail::KeySpan& keys) {
   const DLine d;
   auto seen = hn::Zero(d);
   const uint8_t* base = reinterpret_cast<const uint8_t*>(bits.words);
-  ForChunks<kId, false>(bits, keys, [&](size_t, size_t count, const StashOf<kId, false>& stash) HWY_ATTR {
-    for (size_t j = 0; j < count; ++j) {
-      const auto* line = reinterpret_cast<const uint64_t*>(base + stash.offset[0][j]);
-      for (size_t w = 0; w < 8; w += hn::Lanes(d)) seen = hn::Or(seen, hn::Load(d, line + w));
-    }
-  });
+  ForChunks<kId, false>(bits, keys,
+                        [&](size_t, size_t count, const StashOf<kId, false>& stash, const auto& ahead) HWY_ATTR {
+                          for (size_t j = 0; j < count; ++j) {
+                            ahead(j);
+                            const auto* line = reinterpret_cast<const uint64_t*>(base + stash.offset[0][j]);
+                            for (size_t w = 0; w < 8; w += hn::Lanes(d)) seen = hn::Or(seen, hn::Load(d, line + w));
+                          }
+                        });
   return hn::GetLane(hn::SumOfLanes(d, seen));
 }
 
@@ -53,12 +55,15 @@ uint64_t HashRmw(const detail::BlockBits& bits, const detail::KeySpan& keys) {
   const DLine d;
   uint8_t* base = reinterpret_cast<uint8_t*>(bits.words);
   const auto nothing = hn::Set(d, keys.size >> 63);  // zero, but not known to the compiler
-  ForChunks<kId, false>(bits, keys, [&](size_t, size_t count, const StashOf<kId, false>& stash) HWY_ATTR {
-    for (size_t j = 0; j < count; ++j) {
-      auto* line = reinterpret_cast<uint64_t*>(base + stash.offset[0][j]);
-      for (size_t w = 0; w < 8; w += hn::Lanes(d)) hn::Store(hn::Or(hn::Load(d, line + w), nothing), d, line + w);
-    }
-  });
+  ForChunks<kId, false>(bits, keys,
+                        [&](size_t, size_t count, const StashOf<kId, false>& stash, const auto& ahead) HWY_ATTR {
+                          for (size_t j = 0; j < count; ++j) {
+                            ahead(j);
+                            auto* line = reinterpret_cast<uint64_t*>(base + stash.offset[0][j]);
+                            for (size_t w = 0; w < 8; w += hn::Lanes(d))
+                              hn::Store(hn::Or(hn::Load(d, line + w), nothing), d, line + w);
+                          }
+                        });
   return bits.words[0];
 }
 

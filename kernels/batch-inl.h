@@ -19,30 +19,50 @@ namespace HWY_NAMESPACE {
 template <SpecId kId, bool kVertical>
 using StashOf = Stash<StashId(kId, kVertical), kVertical>;
 
-// One prefetch per key: all of a key's words lie in one line.
-template <class S>
-HWY_INLINE void PrefetchStash(const uint64_t* words, const S& stash, size_t count) {
-  const uint8_t* base = reinterpret_cast<const uint8_t*>(words);
-  for (size_t j = 0; j < count; ++j) hwy::Prefetch(base + stash.offset[0][j]);
-}
+// What stage B calls before it works on key j of its chunk: nothing, or the prefetch for key j of the next chunk. One
+// line per key: all of a key's words lie in it.
+struct NoPrefetch {
+  HWY_INLINE void operator()(size_t) const {}
+};
+struct PrefetchLines {
+  const uint8_t* base;
+  const uint64_t* offset;
+  HWY_INLINE void operator()(size_t j) const { hwy::Prefetch(base + offset[j]); }
+};
 
-// Calls body(first, count, stash) for each chunk. Where the filter is larger than its cache, stage A and the prefetches
-// of a chunk run before stage B of the chunk ahead of it, so that 64 to 128 lines are under way.
+// Calls body(first, count, stash, ahead) for each chunk; body calls ahead(j) for each of its keys. Where the filter is
+// larger than its cache (bits.prefetch), stage A of the next chunk runs first, and its prefetches are spread over stage
+// B: 64 lines are under way at any time, where a burst of 64 prefetches fills the core's miss buffers, stalls on them
+// and then lets them run empty during stage B.
 template <SpecId kId, bool kVertical, class Body>
 HWY_INLINE void ForChunks(const detail::BlockBits& bits, const detail::KeySpan& keys, const Body& body) {
   StashOf<kId, kVertical> stash[2];
-  const size_t ahead = bits.prefetch == 0 ? 0 : kChunk;  // keys that stage A is ahead of stage B
-  for (size_t first = 0; first < keys.size + ahead; first += kChunk) {
-    const size_t slot = (first / kChunk) & 1;
-    if (first < keys.size) {
+  const auto fill = [&](size_t first, size_t count, StashOf<kId, kVertical>& into)
+                        HWY_ATTR { FillStash<StashId(kId, kVertical), kVertical>(bits, keys, first, count, into); };
+  if (bits.prefetch == 0) {
+    for (size_t first = 0; first < keys.size; first += kChunk) {
       const size_t count = std::min(kChunk, keys.size - first);
-      FillStash<StashId(kId, kVertical), kVertical>(bits, keys, first, count, stash[slot]);
-      if (ahead != 0) PrefetchStash(bits.words, stash[slot], count);
+      fill(first, count, stash[0]);
+      body(first, count, stash[0], NoPrefetch());
     }
-    if (first >= ahead && first - ahead < keys.size) {
-      const size_t now = first - ahead;
-      body(now, std::min(kChunk, keys.size - now), stash[ahead == 0 ? slot : slot ^ 1]);
+    return;
+  }
+  const auto* base = reinterpret_cast<const uint8_t*>(bits.words);
+  size_t count = std::min(kChunk, keys.size);
+  fill(0, count, stash[0]);
+  for (size_t j = 0; j < count; ++j) hwy::Prefetch(base + stash[0].offset[0][j]);
+  for (size_t first = 0, slot = 0; first < keys.size; first += kChunk, slot ^= 1) {
+    const size_t next_first = first + count;
+    const size_t next_count = std::min(kChunk, keys.size - next_first);
+    StashOf<kId, kVertical>& next = stash[slot ^ 1];
+    if (next_count != 0) fill(next_first, next_count, next);
+    if (next_count == kChunk) {
+      body(first, count, stash[slot], PrefetchLines{base, next.offset[0]});
+    } else {
+      for (size_t j = 0; j < next_count; ++j) hwy::Prefetch(base + next.offset[0][j]);
+      body(first, count, stash[slot], NoPrefetch());
     }
+    count = next_count;
   }
 }
 
@@ -61,9 +81,9 @@ HWY_INLINE uint64_t VerdictBits(const uint8_t* verdict) {
 }
 
 // Stage B of a lookup: bit j of the result belongs to key j of the chunk.
-template <SpecId kId>
+template <SpecId kId, class Ahead>
 HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count,
-                              const StashOf<kId, TestsVertically(kSpecOf<kId>)>& stash) {
+                              const StashOf<kId, TestsVertically(kSpecOf<kId>)>& stash, const Ahead& ahead) {
   const uint8_t* base = reinterpret_cast<const uint8_t*>(words);
   if constexpr (TestsVertically(kSpecOf<kId>)) {
     // One byte per key, looked at together: two instructions for 32 or 64 keys, where a bit per key takes a shift and
@@ -71,6 +91,7 @@ HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count,
     HWY_ALIGN uint8_t verdict[kChunk];
     if (count < kChunk) std::memset(verdict, 0, kChunk);
     for (size_t j = 0; j < count; ++j) {
+      ahead(j);
       uint64_t missing = 0;
       for (int z = 0; z < kSpecOf<kId>.zones; ++z) {
         missing |= stash.field[z][j] & ~*reinterpret_cast<const uint64_t*>(base + stash.offset[z][j]);
@@ -80,12 +101,13 @@ HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count,
     return VerdictBits(verdict);
   } else {
 #if BLOOMLINE_AVX3
-    if constexpr (HasVectorProbe<kId>() && !kSpecOf<kId>.is_split256()) {
+    if constexpr (HasVectorProbe<kId>()) {
       // One byte per key and one comparison of 64 bytes, instead of a scalar verdict per key (kortest, setcc, shift,
       // or).
       HWY_ALIGN __mmask8 verdict[kChunk];
       if (count < kChunk) std::memset(verdict, 0, kChunk);
       for (size_t j = 0; j < count; ++j) {
+        ahead(j);
         verdict[j] = TestLanes<kId>(reinterpret_cast<const uint64_t*>(base + stash.offset[0][j]), stash.field[0] + j);
       }
       return _mm512_cmpeq_epi8_mask(_mm512_load_si512(verdict), _mm512_set1_epi8(-1));
@@ -93,6 +115,7 @@ HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count,
 #endif
     uint64_t result = 0;
     for (size_t j = 0; j < count; ++j) {
+      ahead(j);
       const auto* block = reinterpret_cast<const uint64_t*>(base + stash.offset[0][j]);
       result |= uint64_t{TestBlock<kId>(block, stash.field[0] + j)} << j;
     }
@@ -101,11 +124,13 @@ HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count,
 }
 
 // Stage B of an insert. Keys are taken in their order, so that duplicates see one another.
-template <SpecId kId, bool kWantChanged>
-HWY_INLINE uint64_t MarkChunk(uint64_t* words, size_t count, const StashOf<kId, MarksVertically(kSpecOf<kId>)>& stash) {
+template <SpecId kId, bool kWantChanged, class Ahead>
+HWY_INLINE uint64_t MarkChunk(uint64_t* words, size_t count, const StashOf<kId, MarksVertically(kSpecOf<kId>)>& stash,
+                              const Ahead& ahead) {
   uint8_t* base = reinterpret_cast<uint8_t*>(words);
   uint64_t changed = 0;
   for (size_t j = 0; j < count; ++j) {
+    ahead(j);
     bool key_changed = false;
     if constexpr (MarksVertically(kSpecOf<kId>)) {
       uint64_t missing = 0;
@@ -127,25 +152,26 @@ HWY_INLINE uint64_t MarkChunk(uint64_t* words, size_t count, const StashOf<kId, 
 template <SpecId kId>
 void ContainsBatch(const detail::BlockBits& bits, const detail::KeySpan& keys, uint64_t* bitmap) noexcept {
   constexpr bool kVertical = TestsVertically(kSpecOf<kId>);
-  ForChunks<kId, kVertical>(bits, keys, [&](size_t first, size_t count, const StashOf<kId, kVertical>& stash) HWY_ATTR {
-    bitmap[first / kChunk] = TestChunk<kId>(bits.words, count, stash);
-  });
+  ForChunks<kId, kVertical>(bits, keys,
+                            [&](size_t first, size_t count, const StashOf<kId, kVertical>& stash, const auto& ahead)
+                                HWY_ATTR { bitmap[first / kChunk] = TestChunk<kId>(bits.words, count, stash, ahead); });
 }
 
 template <SpecId kId>
 void InsertBatch(const detail::BlockBits& bits, const detail::KeySpan& keys) noexcept {
   constexpr bool kVertical = MarksVertically(kSpecOf<kId>);
-  ForChunks<kId, kVertical>(bits, keys, [&](size_t, size_t count, const StashOf<kId, kVertical>& stash) HWY_ATTR {
-    MarkChunk<kId, false>(bits.words, count, stash);
-  });
+  ForChunks<kId, kVertical>(bits, keys,
+                            [&](size_t /*first*/, size_t count, const StashOf<kId, kVertical>& stash, const auto& ahead)
+                                HWY_ATTR { MarkChunk<kId, false>(bits.words, count, stash, ahead); });
 }
 
 template <SpecId kId>
 void TryInsertBatch(const detail::BlockBits& bits, const detail::KeySpan& keys, uint64_t* changed) noexcept {
   constexpr bool kVertical = MarksVertically(kSpecOf<kId>);
-  ForChunks<kId, kVertical>(bits, keys, [&](size_t first, size_t count, const StashOf<kId, kVertical>& stash) HWY_ATTR {
-    changed[first / kChunk] = MarkChunk<kId, true>(bits.words, count, stash);
-  });
+  ForChunks<kId, kVertical>(
+      bits, keys, [&](size_t first, size_t count, const StashOf<kId, kVertical>& stash, const auto& ahead) HWY_ATTR {
+        changed[first / kChunk] = MarkChunk<kId, true>(bits.words, count, stash, ahead);
+      });
 }
 
 // ---- One key: its block and its words of g, kChunk apart as in a stash. (The compiler keeps them in registers.)

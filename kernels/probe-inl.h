@@ -105,6 +105,21 @@ struct LaneFields {
 template <SpecId kId>
 inline constexpr LaneFields<kId> kLaneFields{};
 
+#if BLOOMLINE_VECTOR_PROBE
+
+alignas(64) inline constexpr uint32_t kSaltLanes[8] = {kSplit256Salts[0], kSplit256Salts[1], kSplit256Salts[2],
+                                                       kSplit256Salts[3], kSplit256Salts[4], kSplit256Salts[5],
+                                                       kSplit256Salts[6], kSplit256Salts[7]};
+
+// The mask of a key over lanes w … of a split256 block.
+template <class D>
+HWY_INLINE hn::Vec<D> Split256Mask(D d, uint64_t h, size_t w) {
+  const auto product = hn::Mul(hn::Set(d, static_cast<uint32_t>(h)), hn::Load(d, kSaltLanes + w));
+  return hn::Shl(hn::Set(d, 1), hn::ShiftRight<27>(product));
+}
+
+#endif
+
 #if BLOOMLINE_AVX3
 
 // The lanes' words of g: lane i gets g[plane of lane i].
@@ -157,18 +172,27 @@ HWY_INLINE __m512i SelectWords(__m512i line, const uint64_t* HWY_RESTRICT g, int
   }
 }
 
-// Bit i: lane i passed. All ones: the key may be present. g[p · kChunk] is its word of plane p.
+// Bit i: lane i passed. All ones: the key may be present. `words` is the key's block, or its word where
+// OffsetsAreWords; g[p · kChunk] is its word of plane p.
 template <SpecId kId>
-HWY_INLINE __mmask8 TestLanes(const uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
-  constexpr const auto& kFields = kLaneFields<kId>;
-  const __m512i line = _mm512_load_si512(block);
-  __mmask8 hit = 0xff;
-  for (int s = 0; s < kFields.kSteps; ++s) {
-    const __m512i field = ShiftToField(SpreadG<kSpecOf<kId>.planes>(g, kFields.bit_lanes[s]), kFields.bit_shift[s]);
-    const __mmask8 lanes = TestFields(SelectWords<kId>(line, g, s), field);
-    hit = s == 0 ? lanes : static_cast<__mmask8>(hit & lanes);
+HWY_INLINE __mmask8 TestLanes(const uint64_t* HWY_RESTRICT words, const uint64_t* HWY_RESTRICT g) {
+  if constexpr (kSpecOf<kId>.is_split256()) {
+    const hn::CappedTag<uint32_t, 8> d;
+    const auto block = hn::Load(d, reinterpret_cast<const uint32_t*>(words));
+    return _mm256_test_epi32_mask(block.raw, Split256Mask(d, g[0], 0).raw);
+  } else {
+    constexpr const auto& kFields = kLaneFields<kId>;
+    constexpr bool kOneWord = OffsetsAreWords(kSpecOf<kId>);
+    const __m512i line = kOneWord ? _mm512_set1_epi64(static_cast<int64_t>(*words)) : _mm512_load_si512(words);
+    __mmask8 hit = 0xff;
+    for (int s = 0; s < kFields.kSteps; ++s) {
+      const __m512i field = ShiftToField(SpreadG<kSpecOf<kId>.planes>(g, kFields.bit_lanes[s]), kFields.bit_shift[s]);
+      const __m512i selected = kOneWord ? line : SelectWords<kId>(line, g, s);
+      const __mmask8 lanes = TestFields(selected, field);
+      hit = s == 0 ? lanes : static_cast<__mmask8>(hit & lanes);
+    }
+    return hit;
   }
-  return hit;
 }
 
 // The mask of a key over the whole line, z8 layouts.
@@ -207,21 +231,6 @@ HWY_INLINE hn::Vec<D> MaskWords(D d, const uint64_t* HWY_RESTRICT g, size_t w) {
 
 #endif  // BLOOMLINE_VECTOR_PROBE
 
-#if BLOOMLINE_VECTOR_PROBE
-
-alignas(64) inline constexpr uint32_t kSaltLanes[8] = {kSplit256Salts[0], kSplit256Salts[1], kSplit256Salts[2],
-                                                       kSplit256Salts[3], kSplit256Salts[4], kSplit256Salts[5],
-                                                       kSplit256Salts[6], kSplit256Salts[7]};
-
-// The mask of a key over lanes w … of a split256 block.
-template <class D>
-HWY_INLINE hn::Vec<D> Split256Mask(D d, uint64_t h, size_t w) {
-  const auto product = hn::Mul(hn::Set(d, static_cast<uint32_t>(h)), hn::Load(d, kSaltLanes + w));
-  return hn::Shl(hn::Set(d, 1), hn::ShiftRight<27>(product));
-}
-
-#endif
-
 // ---- What the batch loop calls. `g` has one word per plane, kChunk apart.
 
 // Whether stage B of a layout has vector code on this target.
@@ -233,7 +242,12 @@ constexpr bool HasVectorProbe() {
 
 template <SpecId kId>
 HWY_INLINE bool TestBlock(const uint64_t* HWY_RESTRICT block, const uint64_t* HWY_RESTRICT g) {
-#if BLOOMLINE_VECTOR_PROBE
+#if BLOOMLINE_AVX3
+  if constexpr (HasVectorProbe<kId>()) {
+    const size_t word = OffsetsAreWords(kSpecOf<kId>) ? (g[0] >> kSpecOf<kId>.probes[0].word_shift) & 7 : 0;
+    return TestLanes<kId>(block + word, g) == 0xff;
+  } else {
+#elif BLOOMLINE_VECTOR_PROBE
   if constexpr (kSpecOf<kId>.is_split256()) {
     const hn::CappedTag<uint32_t, 8> d;
     auto missing = hn::Zero(d);
@@ -243,16 +257,12 @@ HWY_INLINE bool TestBlock(const uint64_t* HWY_RESTRICT block, const uint64_t* HW
     }
     return hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
   } else if constexpr (HasVectorProbe<kId>()) {
-#if BLOOMLINE_AVX3
-    return TestLanes<kId>(block, g) == 0xff;
-#else
     const hn::CappedTag<uint64_t, 8> d;
     auto missing = hn::Zero(d);
     for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
       missing = hn::Or(missing, hn::AndNot(hn::Load(d, block + w), MaskWords<kId>(d, g, w)));
     }
     return hn::AllTrue(d, hn::Eq(missing, hn::Zero(d)));
-#endif
   } else {
 #endif
     uint64_t planes[kMaxPlanes];

@@ -39,13 +39,21 @@ constexpr bool TestsVertically(const Spec& spec) {
 }
 constexpr bool MarksVertically(const Spec& spec) { return BLOOMLINE_VECTOR_HASH && IsFewZones(spec); }
 
+// Whether the horizontal shape's offset is that of a word, not of its block: where all bits of a key lie in one word,
+// that word is loaded into all lanes, and no permute is needed.
+constexpr bool OffsetsAreWords(const Spec& spec) {
+  return BLOOMLINE_AVX3 && !spec.is_split256() && !spec.is_line() && spec.zones == 1;
+}
+
 // All horizontal layouts with the same number of g words share one stage A: it is compiled under the name of the first
-// of them (line512k1 stands for split512, …).
+// of them (line512k1 stands for split512, …, word64k1 for all k of word64 that need one word).
 constexpr SpecId StashId(SpecId id, bool vertical) {
   const Spec spec = Describe(id.layout, id.k);
   if (vertical || spec.is_split256()) return id;
-  constexpr int kSmallest[] = {1, 8, 15};  // line512 needs 1, 2, 3 words of g from these k on
-  return {Layout::kLine512, kSmallest[spec.planes - 1]};
+  const Layout layout = OffsetsAreWords(spec) ? id.layout : Layout::kLine512;
+  int k = 1;
+  while (Describe(layout, k).planes < spec.planes) ++k;
+  return {layout, k};
 }
 
 template <SpecId kId, bool kVertical>
@@ -111,7 +119,12 @@ HWY_INLINE void StashVector(const detail::BlockBits& bits, V64 h, size_t j, Stas
     if constexpr (kVertical) {
       StashZones<kId>(block, g, j, stash, std::make_index_sequence<static_cast<size_t>(kSpecOf<kId>.k)>());
     } else {
-      hn::Store(block, d, stash.offset[0] + j);
+      if constexpr (OffsetsAreWords(kSpecOf<kId>)) {
+        const V64 word = hn::And(hn::ShiftRight<kSpecOf<kId>.probes[0].word_shift>(g), hn::Set(d, 7));
+        hn::Store(hn::Add(block, hn::ShiftLeft<3>(word)), d, stash.offset[0] + j);
+      } else {
+        hn::Store(block, d, stash.offset[0] + j);
+      }
       hn::Store(g, d, stash.field[0] + j);
       for (int plane = 1; plane < kSpecOf<kId>.planes; ++plane) {
         g = hn::Mul(g, hn::Set(d, kNextG));
