@@ -100,6 +100,20 @@ HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count,
     }
     return VerdictBits(verdict);
   } else {
+#if BLOOMLINE_AVX3 && HWY_TARGET <= HWY_AVX3_DL
+    if constexpr (TestsKeyPerLane<kId>()) {
+      HWY_ALIGN uint64_t copies[kChunk];
+      for (size_t j = 0; j < count; ++j) {
+        ahead(j);
+        copies[j] = *reinterpret_cast<const uint64_t*>(base + stash.offset[0][j]);
+      }
+      uint64_t result = 0;
+      for (size_t j = 0; j < count; j += 8) {
+        result |= uint64_t{TestKeys<kId>(copies + j, stash.field[0] + j)} << j;
+      }
+      return count < kChunk ? result & ((uint64_t{1} << count) - 1) : result;
+    }
+#endif
 #if BLOOMLINE_AVX3
     if constexpr (HasVectorProbe<kId>()) {
       // One byte per key and one comparison of 64 bytes, instead of a scalar verdict per key (kortest, setcc, shift,

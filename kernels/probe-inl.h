@@ -209,6 +209,38 @@ HWY_INLINE __m512i MaskWords(const uint64_t* HWY_RESTRICT g) {
   return mask;
 }
 
+#if HWY_TARGET <= HWY_AVX3_DL
+
+// Whether the bytes of one 64-bit lane can hold all bit fields of a key, and the lane its only word: a vector then tests
+// eight keys.
+template <SpecId kId>
+constexpr bool TestsKeyPerLane() {
+  return OffsetsAreWords(kSpecOf<kId>) && kSpecOf<kId>.k <= 8 && kSpecOf<kId>.planes == 1;
+}
+
+// Byte i: where bit field i starts in g; bytes beyond k repeat field 0.
+template <SpecId kId>
+constexpr uint64_t FieldBytes() {
+  uint64_t bytes = 0;
+  for (int i = 0; i < 8; ++i) {
+    bytes |= uint64_t{kSpecOf<kId>.probes[i < kSpecOf<kId>.k ? i : 0].bit_shift} << (8 * i);
+  }
+  return bytes;
+}
+
+// Bit j: key j's word has all of its bits. Each byte of a multishift takes eight bits of its lane from a bit on that the
+// same byte of the control names: first the fields from g, then the bits that they name from the word.
+template <SpecId kId>
+HWY_INLINE __mmask8 TestKeys(const uint64_t* HWY_RESTRICT words, const uint64_t* HWY_RESTRICT g) {
+  const __m512i starts = _mm512_set1_epi64(static_cast<int64_t>(FieldBytes<kId>()));
+  const __m512i fields = _mm512_multishift_epi64_epi8(starts, _mm512_load_si512(g));
+  const __m512i bits = _mm512_multishift_epi64_epi8(fields, _mm512_load_si512(words));
+  const __m512i low_bits = _mm512_set1_epi8(1);
+  return _mm512_testn_epi64_mask(_mm512_andnot_si512(bits, low_bits), low_bits);
+}
+
+#endif
+
 #elif BLOOMLINE_VECTOR_PROBE
 
 // The mask of a key over words w … w + Lanes(d) − 1 of its line, z8 layouts.
