@@ -116,10 +116,9 @@ Result<std::shared_ptr<const std::vector<uint64_t>>> Fixture::Answers(const Prob
   const uint64_t* words = filter_.words().data();
   std::vector<uint64_t> bitmap(probes->member_bitmap.size());
   for (size_t i = 0; i < probes->size(); ++i) {
-    const uint64_t hash = shape.strings ? HashBytes(probes->strings[i], filter_.seed())
-                                        : HashInteger(probes->keys[i], filter_.seed());
-    const uint64_t* block =
-        words + kernels::BlockOf(shape_.layout, hash, filter_.blocks()) * spec.words_per_block();
+    const uint64_t hash =
+        shape.strings ? HashBytes(probes->strings[i], filter_.seed()) : HashInteger(probes->keys[i], filter_.seed());
+    const uint64_t* block = words + kernels::BlockOf(shape_.layout, hash, filter_.blocks()) * spec.words_per_block();
     const kernels::LineMask mask = kernels::MaskOf(spec, hash);
     uint64_t missing = 0;
     for (size_t w = 0; w < spec.words_per_block(); ++w) missing |= mask.words[w] & ~block[w];

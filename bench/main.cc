@@ -15,7 +15,7 @@ namespace {
 constexpr int kUsage = 2;
 
 // What runs where no filter is given: the base rows, strings and threads.
-constexpr const char* kDefaultFilter = "-/(hit|target:|pages:|sweep|oracle)";
+constexpr const char* kDefaultFilter = "-/(hit|target:|on:|pages:|sweep|oracle)";
 
 void PrintHelp() {
   std::printf(
@@ -29,6 +29,7 @@ void PrintHelp() {
       "  /target:NAME    another SIMD target, with its own limits\n"
       "  /oracle         the scalar oracle in place of the library\n"
       "  /pages:4k       no huge pages\n"
+      "  /on:LAYOUT      limit/hash_touch on the very pages of that layout's filter (512 MiB)\n"
       "  /sweep          lookups and their limit at every power of two from 32 KiB to 1 GiB\n"
       "Exit status: 0 done; 1 a row failed its checks, or none matched; 2 usage.\n\n",
       [] {

@@ -174,6 +174,7 @@ void Limit(State& state, const Case& c, LimitFunction function, const ProbeSet& 
   detail::BlockBits bits;
   if (fixture != nullptr) {
     bits = fixture->bits();
+    bits.blocks = c.filter.bytes / 64;  // whole lines, of split256 too
     bits.prefetch = BestPrefetch(function, bits, keys);
     state.counters["prefetch"] = bits.prefetch;
     state.SetLabel(fixture->granted_pages());
@@ -218,10 +219,16 @@ void Run(State& state, const Case& c) {
   Fixture& fixture = *made.value();
   switch (c.operation) {
     case Operation::kLimitHashTouch:
-    case Operation::kLimitHashRmw: return Limit(state, c, limit, *probes, &fixture);
-    case Operation::kBuild: return Build(state, fixture);
-    case Operation::kInsertBatch: InsertBatch(state, fixture, *probes); break;
-    case Operation::kInsertOne: InsertOne(state, fixture, *probes); break;
+    case Operation::kLimitHashRmw:
+      return Limit(state, c, limit, *probes, &fixture);
+    case Operation::kBuild:
+      return Build(state, fixture);
+    case Operation::kInsertBatch:
+      InsertBatch(state, fixture, *probes);
+      break;
+    case Operation::kInsertOne:
+      InsertOne(state, fixture, *probes);
+      break;
     default: {
       const auto answers = fixture.Answers(ProbesOf(c, state.thread_index()));
       if (!answers.ok()) return Fail(state, answers.error().what());
