@@ -115,6 +115,10 @@ SizedLayout ChooseForFpr(uint64_t n, double fpr, Layout layout, int k) {
 
 SizedLayout ChooseForBits(uint64_t n, uint64_t bits, Layout layout, int k) {
   SizedLayout best;
+  if (IsCounting(layout)) {  // never a choice of auto's, and k is fixed
+    const uint64_t blocks = BlocksForBits(layout, bits);
+    return {layout, 8, blocks, PredictedFpr(layout, 8, blocks, n), {}};
+  }
   for (const LookupCost& entry : kLookupCosts) {
     if (layout != Layout::kAuto && layout != entry.layout) continue;
     const uint64_t blocks = BlocksForBits(entry.layout, bits);

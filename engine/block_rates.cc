@@ -13,6 +13,10 @@ BlockShape ShapeOf(Layout layout, int k) noexcept {
       return {1, 1, 512, k};
     case Layout::kSplit256:
       return SplitShape(32);
+    case Layout::kCounting4:
+      return SplitShape(16);
+    case Layout::kCounting8:
+      return SplitShape(8);
     default:
       break;
   }

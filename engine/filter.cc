@@ -153,6 +153,10 @@ Result<Filter> Filter::Create(const FilterConfig& config) {
     return Error(ErrorCode::kInvalidArgument, "key_kind = " + std::to_string(static_cast<int>(config.key_kind())) +
                                                   ": must be one of the KeyKind values, 0 … 3");
   }
+  if (IsCounting(config.layout())) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "layout = " + LayoutName(config.layout(), config.k()) + ": holds counters; use CountingFilter");
+  }
   Filter filter;
   filter.layout_ = config.layout();
   filter.k_ = config.k();

@@ -28,22 +28,16 @@ double FprOfBlocks(const BlockRates& rates, uint64_t blocks, uint64_t n) {
   return KeyCounts::Binomial(static_cast<double>(n), static_cast<double>(blocks)).Expect(rates, BlockRates::kEntries);
 }
 
-double SplitFprAt(int bins, double per_key) {
-  if (!(per_key > 0.0)) return std::isnan(per_key) ? kNaN : 1.0;
-  const BlockShape shape = SplitShape(bins);
-  return FprAtLoad(BlockRates::Of(shape), shape.total_bins() / per_key);
-}
-
 uint64_t MaxBlocks(Layout layout) noexcept {
   return layout == Layout::kSplit256 ? uint64_t{1} << 26 : (uint64_t{1} << 32) - 1;
 }
 
 }  // namespace detail
 
-double PredictedFprAt(Layout layout, int k, double bits_per_key) {
-  if (!IsValidHashCount(layout, k) || std::isnan(bits_per_key)) return kNaN;
-  if (bits_per_key <= 0.0) return 1.0;
-  return detail::FprAtLoad(detail::BlockRates::Of(detail::ShapeOf(layout, k)), BlockBits(layout) / bits_per_key);
+double PredictedFprAt(Layout layout, int k, double per_key) {
+  if (!IsValidHashCount(layout, k) || std::isnan(per_key)) return kNaN;
+  if (per_key <= 0.0) return 1.0;
+  return detail::FprAtLoad(detail::BlockRates::Of(detail::ShapeOf(layout, k)), CellsPerBlock(layout) / per_key);
 }
 
 double PredictedFpr(Layout layout, int k, uint64_t blocks, uint64_t n) {

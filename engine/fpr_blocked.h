@@ -15,10 +15,6 @@ double FprOfBlocks(const BlockRates& rates, uint64_t blocks, uint64_t n);
 // The fewest blocks, up to `max_blocks`, whose FPR at n keys is at most `fpr`; 0 where none is.
 uint64_t FewestBlocks(const BlockRates& rates, uint64_t max_blocks, uint64_t n, double fpr);
 
-// One ball in each of 8 sectors of `bins` bins, with `per_key` bins (bits, counters) per key: counting4 has 16 bins per
-// sector, counting8 has 8, split256 has 32.
-double SplitFprAt(int bins, double per_key);
-
 // The largest number of blocks that a layout can address: 2^32 − 1, split256 2^26.
 uint64_t MaxBlocks(Layout layout) noexcept;
 

@@ -68,7 +68,7 @@ double BitsPerKeyForFpr(Layout layout, int k, double fpr) {
   if (fpr >= 1.0) return 0.0;
   const detail::BlockRates& rates = detail::BlockRates::Of(detail::ShapeOf(layout, k));
   const auto meets = [&](double bits_per_key) {
-    return detail::FprAtLoad(rates, BlockBits(layout) / bits_per_key) <= fpr;
+    return detail::FprAtLoad(rates, CellsPerBlock(layout) / bits_per_key) <= fpr;
   };
   double enough = 8.0;
   double fails = 8.0;

@@ -19,8 +19,8 @@ constexpr Name kOpenNames[] = {
 Error UnknownLayout(std::string_view name) {
   return Error(ErrorCode::kInvalidArgument,
                "layout = '" + std::string(name) +
-                   "': must be auto, word64, sector512z1, sector512z2, sector512z4, sector512z8, split512, line512 or "
-                   "split256, with k appended where it is open (word64k5)");
+                   "': must be auto, word64, sector512z1, sector512z2, sector512z4, sector512z8, split512, line512, "
+                   "split256, counting4 or counting8, with k appended where it is open (word64k5)");
 }
 
 }  // namespace
@@ -36,6 +36,8 @@ bool IsValidHashCount(Layout layout, int k) noexcept {
     case Layout::kLine512:
       return true;
     case Layout::kSplit256:
+    case Layout::kCounting4:
+    case Layout::kCounting8:
       return k == 8;
     case Layout::kAuto:
       break;
@@ -51,6 +53,8 @@ int ZonesOf(Layout layout) noexcept {
       return 4;
     case Layout::kSector512z8:
     case Layout::kSplit256:
+    case Layout::kCounting4:
+    case Layout::kCounting8:
       return 8;
     case Layout::kSector512z1:
     case Layout::kLine512:
@@ -61,6 +65,11 @@ int ZonesOf(Layout layout) noexcept {
 }
 
 int BlockBits(Layout layout) noexcept { return layout == Layout::kSplit256 ? 256 : 512; }
+
+int CellsPerBlock(Layout layout) noexcept {
+  if (layout == Layout::kCounting4) return 128;
+  return layout == Layout::kCounting8 ? 64 : BlockBits(layout);
+}
 
 std::string LayoutName(Layout layout, int k) {
   switch (layout) {
@@ -78,14 +87,18 @@ std::string LayoutName(Layout layout, int k) {
       return "line512";
     case Layout::kSplit256:
       return "split256";
+    case Layout::kCounting4:
+      return "counting4";
+    case Layout::kCounting8:
+      return "counting8";
   }
   return "unknown";
 }
 
 std::string LayoutNameWithK(Layout layout, int k) {
   std::string name = LayoutName(layout, k);
-  const bool named_with_k =
-      layout == Layout::kAuto || layout == Layout::kSplit256 || (layout == Layout::kSplit512 && k == 8);
+  const bool named_with_k = layout == Layout::kAuto || layout == Layout::kSplit256 || IsCounting(layout) ||
+                            (layout == Layout::kSplit512 && k == 8);
   if (!named_with_k) name += "k" + std::to_string(k);
   return name;
 }
@@ -94,6 +107,8 @@ Result<LayoutChoice> TryParseLayout(std::string_view name) {
   if (name == "auto") return LayoutChoice{Layout::kAuto, 0};
   if (name == "split512") return LayoutChoice{Layout::kSplit512, 8};
   if (name == "split256") return LayoutChoice{Layout::kSplit256, 8};
+  if (name == "counting4") return LayoutChoice{Layout::kCounting4, 8};
+  if (name == "counting8") return LayoutChoice{Layout::kCounting8, 8};
   for (const Name& open : kOpenNames) {
     if (name.substr(0, open.text.size()) != open.text) continue;
     const std::string_view rest = name.substr(open.text.size());

@@ -44,9 +44,9 @@ TEST(FprGolden, AllRowsWithinAMillionth) {
     if (layout == "classic") {
       fpr = ClassicFpr(1.0, golden.per_key, golden.k);
     } else if (layout == "counting4_split") {
-      fpr = detail::SplitFprAt(16, golden.per_key);
+      fpr = PredictedFprAt(Layout::kCounting4, 8, golden.per_key);
     } else if (layout == "counting8_split") {
-      fpr = detail::SplitFprAt(8, golden.per_key);
+      fpr = PredictedFprAt(Layout::kCounting8, 8, golden.per_key);
     } else {
       const Result<LayoutChoice> choice = TryParseLayout(layout);
       ASSERT_TRUE(choice.ok()) << layout;

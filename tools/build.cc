@@ -9,6 +9,7 @@
 #include "tools/cli_error.h"
 #include "tools/command.h"
 #include "tools/key_reader.h"
+#include "tools/layout_option.h"
 #include "tools/numbers.h"
 #include "tools/output.h"
 #include "tools/report.h"
@@ -44,10 +45,8 @@ class BuildCommand final : public Command {
         ->type_name("B");
     app.add_option("--expected", expected_, "Number of keys, 1 to 2^40; also 1e7, 10M [a file's are counted]")
         ->type_name("N");
-    app.add_option("--layout", layout_,
-                   "auto, word64, sector512z2|z4|z8, split512, line512, split256; or word64k5 [auto]")
-        ->type_name("L");
-    app.add_option("--k", k_, "Bits set per key, 1 to 16, a multiple of the layout's zones [best]")->type_name("K");
+    layout_.Declare(app, "auto, word64, sector512z2|z4|z8, split512, line512, split256; or word64k5 [auto]",
+                    "Bits set per key, 1 to 16, a multiple of the layout's zones [best]");
     app.add_option("--seed", seed_, "Hash seed, any 64-bit number, decimal or 0x… [0]")->type_name("S");
     app.add_option("--out", out_, "The file to write")->required()->type_name("FILE");
   }
@@ -80,34 +79,10 @@ class BuildCommand final : public Command {
     if (bits_per_key_) bits_per_key_value_ = ParseReal("--bits-per-key", *bits_per_key_, 1, 1024);
     if (expected_) expected_value_ = ParseCount("--expected", *expected_, 1, kMaxExpected);
     if (seed_) seed_value_ = ParseU64("--seed", *seed_);
-    ReadLayout();
+    choice_ = layout_.Read();
+    if (IsCounting(choice_.layout)) ThrowUsage("--layout", *layout_.layout(), "holds counters, not bits");
     CheckOutput(out_);
     CheckOutputIsNot("--out", out_, "--keys", keys_.path);
-  }
-
-  void ReadLayout() {
-    if (layout_) {
-      const Result<LayoutChoice> choice = TryParseLayout(*layout_);
-      if (!choice.ok()) {
-        ThrowUsage("--layout", *layout_,
-                   "must be auto, word64, sector512z1, sector512z2, sector512z4, sector512z8, split512, line512 or "
-                   "split256, with or without a k that fits (word64k5)");
-      }
-      choice_ = *choice;
-    }
-    if (!k_) return;
-    const int k = static_cast<int>(ParseCount("--k", *k_, kMinHashes, kMaxHashes));
-    if (choice_.k != 0 && choice_.k != k) {
-      ThrowUsage("--k", *k_,
-                 "contradicts --layout " + Printable(*layout_) + ", whose k is " + std::to_string(choice_.k));
-    }
-    if (choice_.layout != Layout::kAuto && !IsValidHashCount(choice_.layout, k)) {
-      const std::string zones = std::to_string(ZonesOf(choice_.layout));
-      ThrowUsage("--k", *k_,
-                 "does not fit --layout " + Printable(*layout_) + ": must be a multiple of " + zones + ", " + zones +
-                     " to " + std::to_string(kMaxHashes));
-    }
-    choice_.k = k;
   }
 
   uint64_t ExpectedKeys(KeyReader& reader) const {
@@ -189,7 +164,8 @@ class BuildCommand final : public Command {
   }
 
   KeyOptions keys_;
-  std::optional<std::string> fpr_, bits_per_key_, expected_, layout_, k_, seed_;
+  LayoutOption layout_;
+  std::optional<std::string> fpr_, bits_per_key_, expected_, seed_;
   std::string out_;
 
   KeyFormat format_ = KeyFormat::kLines;

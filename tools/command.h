@@ -32,5 +32,6 @@ std::unique_ptr<Command> MakeQueryCommand();
 std::unique_ptr<Command> MakeInfoCommand();
 std::unique_ptr<Command> MakeMergeCommand();
 std::unique_ptr<Command> MakeTargetsCommand();
+std::unique_ptr<Command> MakeFprCommand();
 
 }  // namespace bloomline::cli

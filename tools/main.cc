@@ -41,6 +41,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeQueryCommand());
   commands.push_back(MakeInfoCommand());
   commands.push_back(MakeMergeCommand());
+  commands.push_back(MakeFprCommand());
   commands.push_back(MakeTargetsCommand());
   return commands;
 }

@@ -1,6 +1,8 @@
 #include "tools/numbers.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -64,6 +66,29 @@ uint64_t ParseCount(std::string_view option, std::string_view text, uint64_t low
   const auto n = static_cast<uint64_t>(whole);
   if (n < low || n > high) ThrowUsage(option, text, RangeText(low, high));
   return n;
+}
+
+uint64_t ParseBytes(std::string_view option, std::string_view text) {
+  constexpr uint64_t kMost = uint64_t{1} << 48;
+  constexpr std::string_view kLetters = "kmgt";
+  const auto refuse = [&] {
+    ThrowUsage(option, text, "must be a size of 1 byte to 256 TiB, like 64MiB, 1.5GiB or 2GB");
+  };
+  const size_t end = std::min(text.find_first_not_of("0123456789.eE+"), text.size());
+  std::string unit;
+  for (const char c : text.substr(end)) unit += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  double factor = 1;
+  if (!unit.empty() && unit != "b") {
+    const size_t power = kLetters.find(unit[0]);
+    const std::string rest = unit.substr(1);
+    if (power == std::string_view::npos || (!rest.empty() && rest != "b" && rest != "ib")) refuse();
+    factor = std::pow(rest == "ib" ? 1024.0 : 1000.0, static_cast<double>(power) + 1);
+  }
+  double value = 0;
+  if (!ReadDouble(text.substr(0, end), value)) refuse();
+  const double bytes = std::nearbyint(value * factor);
+  if (!(bytes >= 1 && bytes <= static_cast<double>(kMost))) refuse();
+  return static_cast<uint64_t>(bytes);
 }
 
 uint64_t ParseU64(std::string_view option, std::string_view text) {

@@ -11,6 +11,8 @@ namespace bloomline::cli {
 
 // A whole number `low` … `high`: "10000000", "1e7", "2.5e6" or with a decimal suffix k, M, G, T: "10M", "1.5G".
 uint64_t ParseCount(std::string_view option, std::string_view text, uint64_t low, uint64_t high);
+// A size in bytes, 1 … 2^48: "65536", "64KiB", "1.5GiB" (binary), "64kB", "2GB" (decimal), any case, "MB" or "M".
+uint64_t ParseBytes(std::string_view option, std::string_view text);
 // Any 64-bit value, decimal or hexadecimal ("0x1f").
 uint64_t ParseU64(std::string_view option, std::string_view text);
 // A real number with low ≤ x ≤ high.

@@ -20,9 +20,9 @@ BLOOMLINE_API double ClassicFprExact(uint64_t n, uint64_t m, int k);
 BLOOMLINE_API double ClassicBits(double n, double fpr) noexcept;
 BLOOMLINE_API int ClassicHashCount(double n, double m) noexcept;
 
-// ---- Blocked layouts.
-// The limit of many blocks at `bits_per_key` = m / n bits (0 < bits_per_key).
-BLOOMLINE_API double PredictedFprAt(Layout layout, int k, double bits_per_key);
+// ---- Blocked layouts. Where a rate "per key" is asked for, counting layouts count counters, the others bits.
+// The limit of many blocks at `per_key` = m / n bits or counters (above 0).
+BLOOMLINE_API double PredictedFprAt(Layout layout, int k, double per_key);
 // n distinct keys in `blocks` blocks: keys per block are binomial, so that a filter of one block is right too.
 BLOOMLINE_API double PredictedFpr(Layout layout, int k, uint64_t blocks, uint64_t n);
 
