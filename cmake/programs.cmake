@@ -1,5 +1,5 @@
 # build/bin/bloomline from tools/*.cc, build/bin/bloomline_bench from bench/*.cc.
-file(GLOB tools_sources CONFIGURE_DEPENDS tools/*.cc)
+file(GLOB tools_sources CONFIGURE_DEPENDS tools/*.cc tools/tune/*.cc tools/validate/*.cc)
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.cc)
 
 # Programs find the library beside them, in the build tree and after installation.

@@ -32,6 +32,8 @@ std::unique_ptr<Command> MakeQueryCommand();
 std::unique_ptr<Command> MakeInfoCommand();
 std::unique_ptr<Command> MakeMergeCommand();
 std::unique_ptr<Command> MakeTargetsCommand();
+std::unique_ptr<Command> MakeValidateCommand();
 std::unique_ptr<Command> MakeFprCommand();
+std::unique_ptr<Command> MakeTuneCommand();
 
 }  // namespace bloomline::cli

@@ -25,9 +25,9 @@ namespace bloomline::cli {
 namespace {
 
 constexpr const char* kEpilogue =
-    "Exit codes: 0 done; 2 bad arguments; 3 bad input or file (missing, unreadable, corrupt, mismatched, not\n"
-    "writable, also a broken pipe); 4 out of memory, disk full or a size limit. Errors are one line on standard\n"
-    "error.\n"
+    "Exit codes: 0 done; 1 validate found a filter that fails; 2 bad arguments; 3 bad input or file (missing,\n"
+    "unreadable, corrupt, mismatched, not writable, also a broken pipe); 4 out of memory, disk full or a size\n"
+    "limit. Errors are one line on standard error.\n"
     "bloomline COMMAND --help explains a command.\n"
     "\n"
     "Examples:\n"
@@ -42,6 +42,8 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeInfoCommand());
   commands.push_back(MakeMergeCommand());
   commands.push_back(MakeFprCommand());
+  commands.push_back(MakeTuneCommand());
+  commands.push_back(MakeValidateCommand());
   commands.push_back(MakeTargetsCommand());
   return commands;
 }
