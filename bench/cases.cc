@@ -21,6 +21,7 @@ constexpr LayoutChoice kLayouts[] = {
 };
 constexpr LayoutChoice kSweepLayouts[] = {
     {Layout::kSplit512, 8}, {Layout::kWord64, 5}, {Layout::kSector512z2, 6}, {Layout::kLine512, 7}};
+constexpr Layout kCountingLayouts[] = {Layout::kCounting4, Layout::kCounting8};
 constexpr Operation kOperations[] = {Operation::kLookupBatch, Operation::kLookupOne, Operation::kSelectBatch,
                                      Operation::kInsertBatch, Operation::kInsertOne, Operation::kBuild};
 
@@ -39,6 +40,12 @@ const char* OperationName(Operation operation) {
       return "insert_one";
     case Operation::kBuild:
       return "build";
+    case Operation::kCountLookup:
+      return "count_lookup";
+    case Operation::kCountAdd:
+      return "count_add";
+    case Operation::kCountRemove:
+      return "count_remove";
     case Operation::kLimitHash:
       return "limit/hash";
     case Operation::kLimitHashTouch:
@@ -111,6 +118,20 @@ class Suite {
         std::sort(c.threads.begin(), c.threads.end());
         c.threads.erase(std::unique(c.threads.begin(), c.threads.end()), c.threads.end());
         Add(c);
+      }
+    }
+    AddCounting(bytes, target, detail, is_base);
+  }
+
+  void AddCounting(uint64_t bytes, const std::string& target, const std::string& detail, bool is_base) {
+    for (const Layout layout : kCountingLayouts) {
+      const LayoutChoice choice{layout, 8};
+      for (const Operation operation : {Operation::kCountLookup, Operation::kCountAdd, Operation::kCountRemove}) {
+        Add(Base(operation, choice, bytes, target), detail);
+      }
+      if (!is_base || bytes <= kSmallFilterBytes) continue;
+      for (const Operation operation : {Operation::kLimitHashTouch, Operation::kLimitHashRmw}) {
+        Add(Base(operation, choice, bytes, target), "/on:" + LayoutName(layout, 8));
       }
     }
   }
@@ -187,6 +208,8 @@ ProbeShape ProbesOf(const Case& c, int thread) {
   if (c.sweep) probes.count = std::clamp(static_cast<size_t>(c.filter.bytes / 64 * 2), kFewProbes, kManyProbes);
   // An insert must leave the filter at its design load: the keys are there already.
   if (c.operation == Operation::kInsertBatch || c.operation == Operation::kInsertOne) probes.hit_percent = 100;
+  // Keys that are added and removed in turn must not be there.
+  if (c.operation == Operation::kCountAdd || c.operation == Operation::kCountRemove) probes.hit_percent = 0;
   probes.strings = c.filter.strings || c.operation == Operation::kLimitXxh3;
   probes.stream = static_cast<uint64_t>(thread);
   return probes;

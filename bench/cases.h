@@ -15,7 +15,10 @@ enum class Operation : uint8_t {
   kInsertBatch,
   kInsertOne,
   kBuild,
-  kOracleBatch,   // lookup_batch/…/oracle
+  kCountLookup,
+  kCountAdd,
+  kCountRemove,
+  kOracleBatch,  // lookup_batch/…/oracle
   kLimitHash,
   kLimitHashTouch,
   kLimitHashRmw,
@@ -40,8 +43,8 @@ std::vector<Case> MakeSuite(const SuiteOptions& options);
 
 // The probe set of a case. Base rows: 16 Ki keys up to 16 MiB, 4 Mi above, so that the keys themselves stay in cache
 // beside small filters; a 16 MiB filter is then touched in at most 16 Ki of its 256 Ki lines. Sweep rows: two keys per
-// line of the filter, within the same limits, so that a pass touches six sevenths of the lines and the curve bends where
-// the caches end.
+// line of the filter, within the same limits, so that a pass touches six sevenths of the lines and the curve bends
+// where the caches end.
 ProbeShape ProbesOf(const Case& c, int thread);
 
 // "32KiB", "1MiB", "1GiB": the largest unit that divides the size.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <fstream>
 
+#include "kernels/counting_layout.h"
 #include "kernels/layout.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -14,7 +15,7 @@ namespace {
 constexpr size_t kFillChunk = size_t{1} << 16;
 constexpr size_t kFprProbes = size_t{1} << 20;
 
-uint64_t Checksum(const Filter& filter) {
+uint64_t Checksum(const FilterReader& filter) {
   return XXH3_64bits(filter.words().data(), filter.words().size() * sizeof(uint64_t));
 }
 
@@ -51,7 +52,7 @@ void ForKeys(uint64_t first, uint64_t count, const Body& body) {
 }
 
 template <class Chunk>
-double MeasureFpr(const Filter& filter) {
+double MeasureFpr(const FilterReader& filter) {
   std::vector<uint64_t> bitmap(kFillChunk / 64);
   uint64_t hits = 0;
   // Other absent keys than the probe sets use.
@@ -68,7 +69,9 @@ std::map<FilterShape, std::shared_ptr<Fixture>> g_fixtures;  // guarded by g_mut
 }  // namespace
 
 void Fixture::Fill() {
-  if (shape_.strings) {
+  if (IsCounting(shape_.layout)) {
+    ForKeys<IntegerChunk>(0, shape_.keys(), [&](auto keys) { counting_.AddBatch(keys); });
+  } else if (shape_.strings) {
     ForKeys<StringChunk>(0, shape_.keys(), [&](auto keys) { filter_.InsertBatch(keys); });
   } else {
     ForKeys<IntegerChunk>(0, shape_.keys(), [&](auto keys) { filter_.InsertBatch(keys); });
@@ -80,18 +83,24 @@ Result<std::shared_ptr<Fixture>> Fixture::Create(const FilterShape& shape) {
   if (!config.ok()) return config.error();
   MemoryPolicy memory;
   memory.pages = shape.pages;
-  Result<Filter> filter = Filter::Create(config.value().WithTarget(shape.target).WithMemory(memory));
+  const FilterConfig full = config.value().WithTarget(shape.target).WithMemory(memory);
+  // Of the two that a fixture can hold, the other one is as small as can be.
+  const bool counts = IsCounting(shape.layout);
+  Result<Filter> filter = Filter::Create(counts ? FilterConfig::ForBits(1) : full);
   if (!filter.ok()) return filter.error();
-  std::shared_ptr<Fixture> fixture(new Fixture(shape, std::move(filter).value()));
+  Result<CountingFilter> counting =
+      CountingFilter::Create(counts ? full : FilterConfig::ForBits(1, 8, Layout::kCounting4));
+  if (!counting.ok()) return counting.error();
+  std::shared_ptr<Fixture> fixture(new Fixture(shape, std::move(filter).value(), std::move(counting).value()));
   fixture->Fill();
-  fixture->checksum_ = Checksum(fixture->filter_);
-  fixture->granted_ = fixture->filter_.memory().granted;
-  if (shape.pages == Pages::kDefault && fixture->filter_.memory().huge_page_bytes != 0) {
+  const FilterReader& reader = fixture->reader();
+  fixture->checksum_ = Checksum(reader);
+  fixture->granted_ = reader.memory().granted;
+  if (shape.pages == Pages::kDefault && reader.memory().huge_page_bytes != 0) {
     return Error(ErrorCode::kUnsupported, "the kernel gave huge pages unasked: " + fixture->granted_);
   }
-  fixture->fpr_ =
-      shape.strings ? MeasureFpr<StringChunk>(fixture->filter_) : MeasureFpr<IntegerChunk>(fixture->filter_);
-  const double predicted = fixture->filter_.PredictedFpr(shape.keys());
+  fixture->fpr_ = shape.strings ? MeasureFpr<StringChunk>(reader) : MeasureFpr<IntegerChunk>(reader);
+  const double predicted = reader.PredictedFpr(shape.keys());
   if (!(fixture->fpr_ >= predicted / 2 && fixture->fpr_ <= predicted * 2)) {
     return Error(ErrorCode::kCorrupt, "wrong answers: FPR " + std::to_string(fixture->fpr_) + ", the model says " +
                                           std::to_string(predicted));
@@ -101,9 +110,9 @@ Result<std::shared_ptr<Fixture>> Fixture::Create(const FilterShape& shape) {
 
 detail::BlockBits Fixture::bits() {
   detail::BlockBits bits;
-  bits.words = const_cast<uint64_t*>(filter_.words().data());  // this filter's own, writable memory
-  bits.blocks = filter_.blocks();
-  bits.seed = filter_.seed();
+  bits.words = const_cast<uint64_t*>(reader().words().data());  // this filter's own, writable memory
+  bits.blocks = reader().blocks();
+  bits.seed = reader().seed();
   return bits;
 }
 
@@ -112,13 +121,20 @@ Result<std::shared_ptr<const std::vector<uint64_t>>> Fixture::Answers(const Prob
   const std::lock_guard<std::mutex> lock(mutex_);
   std::shared_ptr<const std::vector<uint64_t>>& cached = answers_[shape];
   if (cached != nullptr) return cached;
-  const kernels::Spec spec = kernels::Describe(shape_.layout, shape_.k);
-  const uint64_t* words = filter_.words().data();
+  const bool counts = IsCounting(shape_.layout);
+  const kernels::Spec spec = kernels::Describe(counts ? Layout::kSplit512 : shape_.layout, shape_.k);
+  const uint64_t* words = reader().words().data();
   std::vector<uint64_t> bitmap(probes->member_bitmap.size());
   for (size_t i = 0; i < probes->size(); ++i) {
     const uint64_t hash =
-        shape.strings ? HashBytes(probes->strings[i], filter_.seed()) : HashInteger(probes->keys[i], filter_.seed());
-    const uint64_t* block = words + kernels::BlockOf(shape_.layout, hash, filter_.blocks()) * spec.words_per_block();
+        shape.strings ? HashBytes(probes->strings[i], reader().seed()) : HashInteger(probes->keys[i], reader().seed());
+    const uint64_t* block = words + kernels::BlockOf(spec.layout, hash, reader().blocks()) * spec.words_per_block();
+    if (counts) {
+      const int counter_bits = kernels::CounterBits(shape_.layout);
+      const uint64_t count = kernels::SmallestCounter(counter_bits, block, kernels::CounterGOf(hash));
+      bitmap[i / 64] |= uint64_t{count != 0} << (i % 64);
+      continue;
+    }
     const kernels::LineMask mask = kernels::MaskOf(spec, hash);
     uint64_t missing = 0;
     for (size_t w = 0; w < spec.words_per_block(); ++w) missing |= mask.words[w] & ~block[w];
@@ -133,7 +149,7 @@ Result<std::shared_ptr<const std::vector<uint64_t>>> Fixture::Answers(const Prob
   return cached;
 }
 
-bool Fixture::Unchanged() const { return Checksum(filter_) == checksum_; }
+bool Fixture::Unchanged() const { return Checksum(reader()) == checksum_; }
 
 Result<std::shared_ptr<Fixture>> GetFixture(const FilterShape& shape) {
   const std::lock_guard<std::mutex> lock(g_mutex);

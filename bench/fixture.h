@@ -25,7 +25,11 @@ struct FilterShape {
   std::string target;  // canonical
   Pages pages = Pages::kTransparentHuge;
   bool strings = false;
-  uint64_t keys() const { return bytes * 8 / kBitsPerKey; }
+  // The design load: 10 bits, or counters, per key.
+  uint64_t keys() const {
+    const auto cell_bits = static_cast<uint64_t>(BlockBits(layout) / CellsPerBlock(layout));
+    return bytes * 8 / cell_bits / kBitsPerKey;
+  }
   friend auto operator<=>(const FilterShape&, const FilterShape&) = default;
 };
 
@@ -36,6 +40,10 @@ class Fixture {
 
   const FilterShape& shape() const { return shape_; }
   Filter& filter() { return filter_; }
+  CountingFilter& counting() { return counting_; }  // in place of filter() for counting layouts
+  const FilterReader& reader() const {
+    return IsCounting(shape_.layout) ? static_cast<const FilterReader&>(counting_) : filter_;
+  }
   double fpr() const { return fpr_; }
   const std::string& granted_pages() const { return granted_; }
   detail::BlockBits bits();  // for the limits; prefetch off
@@ -47,11 +55,13 @@ class Fixture {
   bool Unchanged() const;
 
  private:
-  Fixture(const FilterShape& shape, Filter filter) : shape_(shape), filter_(std::move(filter)) {}
+  Fixture(const FilterShape& shape, Filter filter, CountingFilter counting)
+      : shape_(shape), filter_(std::move(filter)), counting_(std::move(counting)) {}
   void Fill();
 
   FilterShape shape_;
-  Filter filter_;
+  Filter filter_;  // one of the two was moved from
+  CountingFilter counting_;
   uint64_t checksum_ = 0;
   double fpr_ = 0;
   std::string granted_;

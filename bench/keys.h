@@ -25,11 +25,11 @@ size_t WriteStringKey(uint64_t index, char* out);
 
 // What is asked of a filter in one pass.
 struct ProbeShape {
-  uint64_t members = 0;   // n: members are drawn from the first n keys
-  size_t count = 0;       // keys in a pass
-  int hit_percent = 50;   // members among them, in random order
+  uint64_t members = 0;  // n: members are drawn from the first n keys
+  size_t count = 0;      // keys in a pass
+  int hit_percent = 50;  // members among them, in random order
   bool strings = false;
-  uint64_t stream = 0;    // another stream, another set: one per thread
+  uint64_t stream = 0;  // another stream, another set: one per thread
   friend auto operator<=>(const ProbeShape&, const ProbeShape&) = default;
 };
 

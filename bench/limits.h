@@ -1,5 +1,5 @@
-// What the machine allows: the library's own hash and addressing with the least possible work per key behind them. Every
-// benchmark is judged by its ratio to these.
+// What the machine allows: the library's own hash and addressing with the least possible work per key behind them.
+// Every benchmark is judged by its ratio to these.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ void Finish(State& state, size_t keys_per_pass, const Fixture* fixture) {
 // ---- Lookups. Each pass answers all probes; the last pass's answers are compared with the oracle's.
 
 void LookupBatch(State& state, Fixture& fixture, const ProbeSet& probes, const std::vector<uint64_t>& answers) {
-  const Filter& filter = fixture.filter();
+  const FilterReader& filter = fixture.reader();
   std::vector<uint64_t> bitmap(answers.size());
   if (probes.keys.empty()) {
     for (auto _ : state) {
@@ -114,6 +114,30 @@ void InsertOne(State& state, Fixture& fixture, const ProbeSet& probes) {
     for (const uint64_t key : probes.keys) fixture.filter().Insert(key);
     benchmark::ClobberMemory();
   }
+  CheckUnchanged(state, fixture);
+}
+
+// ---- Counters: keys that are not in the filter are added and removed in turn, in parts of it that leave its load near
+// the design's; one of the two is timed. The counters must come out as they were.
+
+void CountChange(State& state, Fixture& fixture, const ProbeSet& probes, bool time_adds) {
+  CountingFilter& filter = fixture.counting();
+  const std::span<const uint64_t> keys = probes.keys;
+  const size_t part = std::clamp<size_t>(static_cast<size_t>(fixture.shape().keys() / 8), 1024, keys.size());
+  size_t not_done = 0;
+  for (auto _ : state) {
+    for (size_t first = 0; first < keys.size(); first += part) {
+      const auto some = keys.subspan(first, std::min(part, keys.size() - first));
+      if (!time_adds) state.PauseTiming();
+      not_done += filter.AddBatch(some);
+      if (time_adds) state.PauseTiming();
+      if (!time_adds) state.ResumeTiming();
+      not_done += filter.RemoveBatch(some);
+      if (time_adds) state.ResumeTiming();
+    }
+    benchmark::ClobberMemory();
+  }
+  if (not_done != 0) Fail(state, "a key was refused or absent");
   CheckUnchanged(state, fixture);
 }
 
@@ -229,10 +253,16 @@ void Run(State& state, const Case& c) {
     case Operation::kInsertOne:
       InsertOne(state, fixture, *probes);
       break;
+    case Operation::kCountAdd:
+    case Operation::kCountRemove:
+      CountChange(state, fixture, *probes, c.operation == Operation::kCountAdd);
+      break;
     default: {
       const auto answers = fixture.Answers(ProbesOf(c, state.thread_index()));
       if (!answers.ok()) return Fail(state, answers.error().what());
-      if (c.operation == Operation::kLookupBatch) LookupBatch(state, fixture, *probes, *answers.value());
+      if (c.operation == Operation::kLookupBatch || c.operation == Operation::kCountLookup) {
+        LookupBatch(state, fixture, *probes, *answers.value());
+      }
       if (c.operation == Operation::kOracleBatch) LookupOracle(state, fixture, *probes, *answers.value());
       if (c.operation == Operation::kLookupOne) LookupOne(state, fixture, *probes, *answers.value());
       if (c.operation == Operation::kSelectBatch) SelectBatch(state, fixture, *probes, *answers.value());

@@ -22,14 +22,25 @@ size_t PopCount(uint64_t word) { return static_cast<size_t>(std::popcount(word))
 
 }  // namespace
 
-uint64_t CountSetBits(std::span<const uint64_t> words) {
+namespace {
+// Bits per cell: 1, or those of a counter.
+int CellBits(Layout layout) { return BlockBits(layout) / CellsPerBlock(layout); }
+
+// One bit per cell of the word that is set.
+uint64_t SetCells(int cell_bits, uint64_t word) { return cell_bits == 1 ? word : CountersAboveZero(cell_bits, word); }
+}  // namespace
+
+double FractionSet(Layout layout, std::span<const uint64_t> words) {
+  const int cell_bits = CellBits(layout);
   uint64_t set = 0;
-  for (const uint64_t word : words) set += PopCount(word);
-  return set;
+  for (const uint64_t word : words) set += PopCount(SetCells(cell_bits, word));
+  return static_cast<double>(set) * cell_bits / (static_cast<double>(words.size()) * 64);
 }
 
-bool AllBitsSet(std::span<const uint64_t> words) {
-  return std::all_of(words.begin(), words.end(), [](uint64_t word) { return word == ~uint64_t{0}; });
+bool AllSet(Layout layout, std::span<const uint64_t> words) {
+  const int cell_bits = CellBits(layout);
+  const uint64_t all = cell_bits == 1 ? ~uint64_t{0} : CounterLowBits(cell_bits);
+  return std::all_of(words.begin(), words.end(), [&](uint64_t word) { return SetCells(cell_bits, word) == all; });
 }
 
 Fill MeasureFill(Layout layout, int k, std::span<const uint64_t> words) {
@@ -42,7 +53,7 @@ Fill MeasureFill(Layout layout, int k, std::span<const uint64_t> words) {
     for (size_t i = 0; i < words.size(); i += 8, ++blocks) {
       size_t set = 0;
       for (size_t w = 0; w < 8; ++w) set += PopCount(words[i + w]);
-      fill.set_bits += set;
+      fill.set += set;
       sum += pass[set];
     }
   } else if (layout == Layout::kSplit256) {
@@ -52,8 +63,20 @@ Fill MeasureFill(Layout layout, int k, std::span<const uint64_t> words) {
       for (size_t w = 0; w < 4; ++w) {
         const size_t low = PopCount(words[i + w] & 0xffffffff);
         const size_t high = PopCount(words[i + w] >> 32);
-        fill.set_bits += low + high;
+        fill.set += low + high;
         chance *= pass[low] * pass[high];
+      }
+      sum += chance;
+    }
+  } else if (IsCounting(layout)) {
+    const int cell_bits = CellBits(layout);
+    const PassTableOf pass = PassTable(64 / cell_bits, 1);
+    for (size_t i = 0; i < words.size(); i += 8, ++blocks) {
+      double chance = 1;
+      for (size_t w = 0; w < 8; ++w) {
+        const size_t set = PopCount(CountersAboveZero(cell_bits, words[i + w]));
+        fill.set += set;
+        chance *= pass[set];
       }
       sum += chance;
     }
@@ -67,7 +90,7 @@ Fill MeasureFill(Layout layout, int k, std::span<const uint64_t> words) {
         double zone_sum = 0;
         for (size_t w = 0; w < words_per_zone; ++w) {
           const size_t set = PopCount(words[i + zone * words_per_zone + w]);
-          fill.set_bits += set;
+          fill.set += set;
           zone_sum += pass[set];
         }
         chance *= zone_sum / static_cast<double>(words_per_zone);
@@ -75,10 +98,10 @@ Fill MeasureFill(Layout layout, int k, std::span<const uint64_t> words) {
       sum += chance;
     }
   }
-  const uint64_t bits = uint64_t{words.size()} * 64;
-  fill.fraction = static_cast<double>(fill.set_bits) / static_cast<double>(bits);
+  const uint64_t cells = uint64_t{words.size()} * 64 / static_cast<uint64_t>(CellBits(layout));
+  fill.fraction = static_cast<double>(fill.set) / static_cast<double>(cells);
   fill.fpr = sum / static_cast<double>(blocks);
-  fill.saturated = fill.set_bits == bits;
+  fill.saturated = fill.set == cells;
   return fill;
 }
 

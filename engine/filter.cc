@@ -9,6 +9,8 @@
 #include "bloomline/fpr_model.h"
 #include "bloomline/target.h"
 #include "engine/fill.h"
+#include "engine/same_shape.h"
+#include "engine/spill_table.h"
 #include "engine/storage.h"
 #include "engine/target_name.h"
 #include "engine/topology.h"
@@ -42,26 +44,6 @@ constexpr detail::BlockOps kEmptyOps = {
 bool WantsPrefetch(Layout layout, uint64_t bytes) {
   const uint64_t l2 = detail::MachineCaches().l2;
   return bytes >= (l2 != 0 ? l2 : uint64_t{1} << 20) * (layout == Layout::kWord64 ? 16 : 1);
-}
-
-Error Mismatch(const char* what, const std::string& mine, const std::string& theirs) {
-  return Error(ErrorCode::kMismatch, std::string("the filters differ in ") + what + ": " + mine + " and " + theirs);
-}
-
-Status RequireSameShape(const FilterReader& a, const FilterReader& b) {
-  if (a.layout() != b.layout() || a.k() != b.k()) {
-    const std::string mine = LayoutNameWithK(a.layout(), a.k());
-    const std::string theirs = LayoutNameWithK(b.layout(), b.k());
-    return Mismatch(a.layout() != b.layout() ? "layout" : "k", mine, theirs);
-  }
-  if (a.blocks() != b.blocks()) {
-    return Mismatch("size", std::to_string(a.blocks()) + " blocks", std::to_string(b.blocks()) + " blocks");
-  }
-  if (a.seed() != b.seed()) return Mismatch("seed", std::to_string(a.seed()), std::to_string(b.seed()));
-  if (a.key_kind() != b.key_kind()) {
-    return Mismatch("key kind", KeyKindName(a.key_kind()), KeyKindName(b.key_kind()));
-  }
-  return {};
 }
 
 // The insertion count of a filter whose history is not known: the estimate, or `fallback` where there is none.
@@ -104,7 +86,9 @@ FilterReader& FilterReader::operator=(FilterReader&& other) noexcept {
   expected_keys_ = other.expected_keys_;
   target_fpr_ = other.target_fpr_;
   target_ = other.target_;
+  policy_ = other.policy_;
   storage_ = std::move(other.storage_);
+  spill_ = std::move(other.spill_);
   return *this;
 }
 
@@ -136,9 +120,9 @@ double FilterReader::PredictedFpr(uint64_t n) const noexcept {
 double FilterReader::MeasuredFillFpr() const noexcept { return detail::MeasureFill(layout_, k_, words()).fpr; }
 double FilterReader::FillFraction() const noexcept {
   if (bits_.blocks == 0) return 0;
-  return static_cast<double>(detail::CountSetBits(words())) / static_cast<double>(bits());
+  return detail::FractionSet(layout_, words());
 }
-bool FilterReader::Saturated() const noexcept { return bits_.blocks != 0 && detail::AllBitsSet(words()); }
+bool FilterReader::Saturated() const noexcept { return bits_.blocks != 0 && detail::AllSet(layout_, words()); }
 
 MemoryReport FilterReader::memory() const {
   if (storage_) return storage_->Report();
@@ -148,27 +132,32 @@ MemoryReport FilterReader::memory() const {
   return report;
 }
 
-Result<Filter> Filter::Create(const FilterConfig& config) {
+Status FilterReader::MakeEmpty(const FilterConfig& config) {
   if (config.key_kind() > KeyKind::kHashed) {
     return Error(ErrorCode::kInvalidArgument, "key_kind = " + std::to_string(static_cast<int>(config.key_kind())) +
                                                   ": must be one of the KeyKind values, 0 … 3");
   }
+  layout_ = config.layout();
+  k_ = config.k();
+  bits_ = {nullptr, config.blocks(), config.seed(), 0};
+  key_kind_ = config.key_kind();
+  expected_keys_ = config.expected_keys();
+  target_fpr_ = config.target_fpr();
+  if (Status bound = Bind(config.target()); !bound.ok()) return bound;
+  Result<std::unique_ptr<detail::Storage>> storage = detail::Storage::Allocate(config.bits() / 8, config.memory());
+  if (!storage.ok()) return storage.error();
+  bits_.words = storage.value()->words();
+  storage_ = std::move(storage).value();
+  return {};
+}
+
+Result<Filter> Filter::Create(const FilterConfig& config) {
   if (IsCounting(config.layout())) {
     return Error(ErrorCode::kInvalidArgument,
                  "layout = " + LayoutName(config.layout(), config.k()) + ": holds counters; use CountingFilter");
   }
   Filter filter;
-  filter.layout_ = config.layout();
-  filter.k_ = config.k();
-  filter.bits_ = {nullptr, config.blocks(), config.seed(), 0};
-  filter.key_kind_ = config.key_kind();
-  filter.expected_keys_ = config.expected_keys();
-  filter.target_fpr_ = config.target_fpr();
-  if (Status bound = filter.Bind(config.target()); !bound.ok()) return bound.error();
-  Result<std::unique_ptr<detail::Storage>> storage = detail::Storage::Allocate(config.bits() / 8, config.memory());
-  if (!storage.ok()) return storage.error();
-  filter.bits_.words = storage.value()->words();
-  filter.storage_ = std::move(storage).value();
+  if (Status made = filter.MakeEmpty(config); !made.ok()) return made.error();
   return Result<Filter>(std::move(filter));
 }
 
@@ -181,7 +170,7 @@ void Filter::Clear() noexcept {
 }
 
 Status Filter::TryMerge(const FilterReader& other) {
-  if (Status same = RequireSameShape(*this, other); !same.ok()) return same;
+  if (Status same = detail::RequireSameShape(*this, other); !same.ok()) return same;
   const uint64_t sum = SaturatingAdd(inserted_, other.InsertedCount());
   const uint64_t* from = other.words().data();
   ForUsedPages(from, words().size(), [&](size_t first, size_t count) {
@@ -192,7 +181,7 @@ Status Filter::TryMerge(const FilterReader& other) {
 }
 
 Status Filter::TryIntersect(const FilterReader& other) {
-  if (Status same = RequireSameShape(*this, other); !same.ok()) return same;
+  if (Status same = detail::RequireSameShape(*this, other); !same.ok()) return same;
   const uint64_t fewer = std::min(inserted_, other.InsertedCount());
   const uint64_t* from = other.words().data();
   ForUsedPages(bits_.words, words().size(), [&](size_t first, size_t count) {
@@ -205,11 +194,16 @@ Status Filter::TryIntersect(const FilterReader& other) {
 void Filter::Merge(const FilterReader& other) { TryMerge(other).value(); }
 void Filter::Intersect(const FilterReader& other) { TryIntersect(other).value(); }
 
-Result<Filter> Filter::TryClone() const {
-  if (bits_.blocks == 0) return Filter();
+Status FilterReader::CopyTo(FilterReader& copy) const {
   Result<std::unique_ptr<detail::Storage>> storage = detail::Storage::Allocate(memory_bytes(), storage_->policy());
   if (!storage.ok()) return storage.error();
-  Filter copy;
+  if (spill_ != nullptr) {
+    try {
+      copy.spill_ = std::make_unique<detail::SpillTable>(*spill_);
+    } catch (const std::bad_alloc&) {
+      return Error(ErrorCode::kOutOfMemory, "no memory for a copy of the spilled counters");
+    }
+  }
   copy.bits_ = bits_;
   copy.bits_.words = storage.value()->words();
   ForUsedPages(bits_.words, words().size(), [&](size_t first, size_t count) {
@@ -224,7 +218,15 @@ Result<Filter> Filter::TryClone() const {
   copy.expected_keys_ = expected_keys_;
   copy.target_fpr_ = target_fpr_;
   copy.target_ = target_;
+  copy.policy_ = policy_;
   copy.storage_ = std::move(storage).value();
+  return {};
+}
+
+Result<Filter> Filter::TryClone() const {
+  Filter copy;
+  if (bits_.blocks == 0) return Result<Filter>(std::move(copy));
+  if (Status copied = CopyTo(copy); !copied.ok()) return copied.error();
   return Result<Filter>(std::move(copy));
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bloomline/filter.h"
+#include "engine/spill_table.h"
 #include "engine/storage.h"
 
 namespace bloomline {
@@ -21,12 +22,14 @@ struct FilterAccess {
     uint64_t expected_keys = 0;
     double target_fpr = 0;
     uint64_t inserted = 0;
+    OverflowPolicy policy = OverflowPolicy::kNone;
   };
 
-  // A Filter or FilterView of this shape over `words`, which are `storage`'s or, where that is empty, the caller's.
-  // The kernels are those of the process's target.
+  // A Filter, CountingFilter or FilterView of this shape over `words`, which are `storage`'s or, where that is empty,
+  // the caller's. The kernels are those of the process's target.
   template <class T>
-  static Result<T> Make(const Shape& shape, uint64_t* words, std::unique_ptr<detail::Storage> storage) {
+  static Result<T> Make(const Shape& shape, uint64_t* words, std::unique_ptr<detail::Storage> storage,
+                        std::unique_ptr<detail::SpillTable> spill = nullptr) {
     T filter;
     FilterReader& reader = filter;
     reader.layout_ = shape.layout;
@@ -38,7 +41,9 @@ struct FilterAccess {
     reader.expected_keys_ = shape.expected_keys;
     reader.target_fpr_ = shape.target_fpr;
     reader.inserted_ = shape.inserted;
+    reader.policy_ = shape.policy;
     reader.storage_ = std::move(storage);
+    reader.spill_ = std::move(spill);
     if (Status bound = reader.Bind(""); !bound.ok()) return bound.error();
     return Result<T>(std::move(filter));
   }

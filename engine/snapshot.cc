@@ -138,7 +138,7 @@ Result<size_t> SerializeSnapshot(std::span<std::byte> out, SnapshotInfo info, st
   return static_cast<size_t>(info.file_bytes);
 }
 
-Result<SnapshotFile> SnapshotFile::Open(const std::string& path, ObjectKind expected) {
+Result<SnapshotFile> SnapshotFile::Open(const std::string& path, ObjectKinds expected) {
   if (Status s = CheckPath(path); !s.ok()) return s.error();
   SnapshotFile file;
   file.source_ = Quoted(path);
@@ -233,7 +233,7 @@ Status SnapshotFile::VerifySection(size_t index) const {
   return {};
 }
 
-Result<SnapshotBuffer> SnapshotBuffer::Open(std::span<const std::byte> bytes, ObjectKind expected) {
+Result<SnapshotBuffer> SnapshotBuffer::Open(std::span<const std::byte> bytes, ObjectKinds expected) {
   SnapshotBuffer buffer;
   buffer.bytes_ = bytes;
   Result<SnapshotInfo> info = ParseSnapshotHeader(bytes.first(std::min(bytes.size(), kSnapshotHeaderBytes)),

@@ -37,7 +37,7 @@ Result<size_t> SerializeSnapshot(std::span<std::byte> out, SnapshotInfo info, st
 class SnapshotFile {
  public:
   // Errors: kInvalidArgument, kIo (also for what is no regular file), kCorrupt, kUnsupported.
-  static Result<SnapshotFile> Open(const std::string& path, ObjectKind expected);
+  static Result<SnapshotFile> Open(const std::string& path, ObjectKinds expected);
 
   SnapshotFile(SnapshotFile&& other) noexcept;
   SnapshotFile& operator=(SnapshotFile&&) = delete;
@@ -67,7 +67,7 @@ class SnapshotFile {
 class SnapshotBuffer {
  public:
   // Errors: kCorrupt, kUnsupported.
-  static Result<SnapshotBuffer> Open(std::span<const std::byte> bytes, ObjectKind expected);
+  static Result<SnapshotBuffer> Open(std::span<const std::byte> bytes, ObjectKinds expected);
 
   const SnapshotInfo& info() const noexcept { return info_; }
   std::span<const std::byte> section(size_t index) const noexcept;

@@ -9,6 +9,7 @@
 
 #include "bloomline/config.h"
 #include "bloomline/layout.h"
+#include "bloomline/overflow_policy.h"
 #include "engine/checksum.h"
 #include "engine/fpr_blocked.h"
 
@@ -226,7 +227,7 @@ void EncodeSnapshotHeader(const SnapshotInfo& info, std::span<std::byte, kSnapsh
   Store(header + kChecksumAt, Checksum::Of(out));
 }
 
-Result<SnapshotInfo> ParseSnapshotHeader(std::span<const std::byte> start, uint64_t file_bytes, ObjectKind expected,
+Result<SnapshotInfo> ParseSnapshotHeader(std::span<const std::byte> start, uint64_t file_bytes, ObjectKinds expected,
                                          const std::string& source) {
   if (Status s = CheckStart(start, file_bytes, source); !s.ok()) return s.error();
 
@@ -274,9 +275,13 @@ Result<SnapshotInfo> ParseSnapshotHeader(std::span<const std::byte> start, uint6
         {static_cast<SectionId>(Load32(entry)), Load64(entry + 8), Load64(entry + 16), Load64(entry + 24)});
   }
   if (Status s = CheckSections(info, source); !s.ok()) return s.error();
-  if (info.kind != expected) {
-    return Error(ErrorCode::kUnsupported,
-                 source + " holds " + KindText(info.kind) + "; " + KindText(expected) + " is wanted here");
+  if (!expected.Has(info.kind)) {
+    std::string wanted;
+    for (const ObjectKind kind :
+         {ObjectKind::kFilter, ObjectKind::kCounting, ObjectKind::kClassic, ObjectKind::kWindowed}) {
+      if (expected.Has(kind)) wanted += (wanted.empty() ? "" : " or ") + KindText(kind);
+    }
+    return Error(ErrorCode::kUnsupported, source + " holds " + KindText(info.kind) + "; " + wanted + " is wanted here");
   }
   if (Status s = CheckCommonFields(info, source); !s.ok()) return s.error();
   return Result<SnapshotInfo>(std::move(info));
@@ -286,9 +291,11 @@ Status CheckFilterHeader(const SnapshotInfo& info, const std::string& source) {
   const auto bad = [&](const char* field, uint64_t value, const std::string& allowed) {
     return BadField(source, field, std::to_string(value), allowed);
   };
-  if (info.layout_id < static_cast<uint8_t>(Layout::kSector512z1) ||
-      info.layout_id > static_cast<uint8_t>(Layout::kSplit256)) {
-    return bad("layout id", info.layout_id, "1 … 6");
+  const bool counting = info.kind == ObjectKind::kCounting;
+  const Layout first = counting ? Layout::kCounting4 : Layout::kSector512z1;
+  const Layout last = counting ? Layout::kCounting8 : Layout::kSplit256;
+  if (info.layout_id < static_cast<uint8_t>(first) || info.layout_id > static_cast<uint8_t>(last)) {
+    return bad("layout id", info.layout_id, counting ? "7 or 8 for a counting filter" : "1 … 6");
   }
   const auto layout = static_cast<Layout>(info.layout_id);
   const auto zones = static_cast<uint64_t>(ZonesOf(layout));
@@ -300,8 +307,14 @@ Status CheckFilterHeader(const SnapshotInfo& info, const std::string& source) {
                    ? "8 for split256"
                    : "1 … 16, divisible by the " + std::to_string(zones) + " zones of the layout");
   }
-  if (info.counter_bits != 0) return bad("counter bits", info.counter_bits, "0 for a filter");
-  if (info.overflow_policy != 0) return bad("overflow policy", info.overflow_policy, "0 for a filter");
+  const int counter_bits = counting ? BlockBits(layout) / CellsPerBlock(layout) : 0;
+  if (info.counter_bits != counter_bits) {
+    return bad("counter bits", info.counter_bits,
+               std::to_string(counter_bits) + " for layout " + std::to_string(info.layout_id));
+  }
+  if (counting ? info.overflow_policy < 1 || info.overflow_policy > 3 : info.overflow_policy != 0) {
+    return bad("overflow policy", info.overflow_policy, counting ? "1 … 3" : "0 for a filter");
+  }
   if (info.hash_id != static_cast<uint8_t>(HashId::kMixXxh3)) {
     return Error(ErrorCode::kUnsupported,
                  source + " uses hash " + std::to_string(info.hash_id) + "; this library has hash 1 for filters");
@@ -310,7 +323,14 @@ Status CheckFilterHeader(const SnapshotInfo& info, const std::string& source) {
   if (info.blocks < 1 || info.blocks > max_blocks) {
     return bad("number of blocks", info.blocks, "1 … " + std::to_string(max_blocks));
   }
-  if (info.sections.size() != 1) return bad("number of sections", info.sections.size(), "1 for a filter");
+  const bool may_spill = info.overflow_policy == static_cast<uint8_t>(OverflowPolicy::kSpill);
+  if (info.sections.size() > (may_spill ? 2U : 1U)) {
+    return bad("number of sections", info.sections.size(),
+               may_spill ? "1 or 2 for a counting filter that spills" : "1");
+  }
+  if (info.sections.size() == 2 && info.sections[1].id != SectionId::kSpill) {
+    return bad("section 1's id", static_cast<uint32_t>(info.sections[1].id), "2 (spilled counters)");
+  }
   const SnapshotSection& payload = info.sections[0];
   if (payload.id != SectionId::kPayload) {
     return bad("section 0's id", static_cast<uint32_t>(payload.id), "1 (the blocks)");

@@ -59,6 +59,18 @@ enum class ObjectKind : uint32_t {
   kClassic = 3,
   kWindowed = 4,
 };
+// The kinds that a reader takes.
+class ObjectKinds {
+ public:
+  constexpr ObjectKinds(ObjectKind kind) : mask_(uint32_t{1} << static_cast<uint32_t>(kind)) {}
+  constexpr ObjectKinds(ObjectKind a, ObjectKind b) : mask_(ObjectKinds(a).mask_ | ObjectKinds(b).mask_) {}
+  constexpr bool Has(ObjectKind kind) const {
+    return static_cast<uint32_t>(kind) < 32 && ((mask_ >> static_cast<uint32_t>(kind)) & 1) != 0;
+  }
+
+ private:
+  uint32_t mask_;
+};
 enum class SectionId : uint32_t {
   kPayload = 1,  // the blocks
   kSpill = 2,    // counters that outgrew theirs
@@ -103,11 +115,12 @@ void EncodeSnapshotHeader(const SnapshotInfo& info, std::span<std::byte, kSnapsh
 // Reads a header and checks everything that holds for all kinds of object: magic, version, checksum, unused bytes, the
 // file's length, where the sections lie. `start` is the first min(4096, file_bytes) bytes of the file, `source` what
 // messages call it ("file.blm" in quotes, "the given bytes"). Allocates nothing that a field's value could enlarge.
-// Errors: kCorrupt; kUnsupported for a newer version, and for an object that is not of kind `expected`.
-Result<SnapshotInfo> ParseSnapshotHeader(std::span<const std::byte> start, uint64_t file_bytes, ObjectKind expected,
+// Errors: kCorrupt; kUnsupported for a newer version, and for an object that is of no kind of `expected`.
+Result<SnapshotInfo> ParseSnapshotHeader(std::span<const std::byte> start, uint64_t file_bytes, ObjectKinds expected,
                                          const std::string& source);
 
-// What holds for a header of kind kFilter: layout, zones, k, block count, hash, and a payload of just these blocks.
+// What holds for a header of kind kFilter or kCounting: layout, zones, k, counters, block count, hash, and a payload of
+// just these blocks; where counters spill, perhaps a section of those that did (spill_section.h).
 // Errors: kCorrupt; kUnsupported for an unknown hash.
 Status CheckFilterHeader(const SnapshotInfo& info, const std::string& source);
 

@@ -21,8 +21,12 @@ std::string_view NameOf(int64_t target) {
                                                       : std::string_view(hwy::TargetName(target));
 }
 
-// What runs here. The scalar fallback always does, whatever the CPU has.
-int64_t Supported() { return (hwy::SupportedTargets() | HWY_SCALAR | HWY_EMU128) & (HWY_TARGETS); }
+// What runs here. The scalar fallback always does, whatever the CPU has. Asked once: in virtual machines the CPU's
+// identification traps, which made up most of the 250 us that a small filter took to make.
+int64_t Supported() {
+  static const int64_t supported = (hwy::SupportedTargets() | HWY_SCALAR | HWY_EMU128) & (HWY_TARGETS);
+  return supported;
+}
 
 std::vector<std::string_view> Names(int64_t set) {
   std::vector<std::string_view> names;
@@ -45,9 +49,20 @@ const detail::BlockOps* FindBlockOps(Layout layout, int k, std::string_view targ
         return FindLineOps(k, bit);
       case Layout::kSplit256:
         return FindSplit256Ops(k, bit);
+      case Layout::kCounting4:
+      case Layout::kCounting8:
+        return FindCountingLookups(layout, k, bit);
       default:
         return FindSectorOps(layout, k, bit);
     }
+  }
+  return nullptr;
+}
+
+const detail::CountingOps* FindCountingOps(Layout layout, OverflowPolicy policy, std::string_view target) {
+  if (!IsCounting(layout)) return nullptr;
+  for (const int64_t bit : TargetBits(Supported())) {
+    if (NameOf(bit) == target) return FindCounting(layout, policy, bit);
   }
   return nullptr;
 }

@@ -6,6 +6,7 @@
 
 #include "bloomline/detail/block_ops.h"
 #include "bloomline/layout.h"
+#include "bloomline/overflow_policy.h"
 
 namespace bloomline::kernels {
 
@@ -16,5 +17,7 @@ std::vector<std::string_view> SupportedTargetNames();  // of these, what this CP
 // The kernels of a layout on a target as named above; nullptr where k does not fit the layout or the CPU cannot run
 // the target.
 const detail::BlockOps* FindBlockOps(Layout layout, int k, std::string_view target);
+// What counting layouts have beside lookups; nullptr for other layouts, OverflowPolicy::kNone and as above.
+const detail::CountingOps* FindCountingOps(Layout layout, OverflowPolicy policy, std::string_view target);
 
 }  // namespace bloomline::kernels

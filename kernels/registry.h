@@ -5,6 +5,7 @@
 
 #include "bloomline/detail/block_ops.h"
 #include "bloomline/layout.h"
+#include "bloomline/overflow_policy.h"
 
 namespace bloomline::kernels {
 
@@ -21,5 +22,7 @@ struct TargetOps {
 const detail::BlockOps* FindSectorOps(Layout layout, int k, int64_t target);
 const detail::BlockOps* FindLineOps(int k, int64_t target);
 const detail::BlockOps* FindSplit256Ops(int k, int64_t target);
+const detail::BlockOps* FindCountingLookups(Layout layout, int k, int64_t target);
+const detail::CountingOps* FindCounting(Layout layout, OverflowPolicy policy, int64_t target);
 
 }  // namespace bloomline::kernels

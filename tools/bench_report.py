@@ -33,6 +33,12 @@ BOUNDS = [
     ("insert_batch/split512", "1MiB", 1.9, False),
     ("insert_batch/split512", "512MiB", 1.15, False),
     ("build/split512", "512MiB", 0.85, True),
+    ("count_lookup/counting4", "1MiB", 1.7, False),
+    ("count_add/counting4", "1MiB", 3.5, True),
+    ("count_remove/counting4", "1MiB", 3.5, True),
+    # These two against limit/hash_rmw.
+    ("count_add/counting4", "512MiB", 1.2, False),
+    ("count_remove/counting4", "512MiB", 1.2, False),
 ]
 # The same on a forced target.
 TARGET_BOUNDS = {("lookup_batch/split512", "1MiB", "AVX2"): 2.4}
@@ -103,7 +109,8 @@ def bound_rows(results):
             bound = TARGET_BOUNDS.get((prefix, size, forced))
             if bound is None:
                 continue
-        limit = f"limit/hash_touch/{size}"
+        stores = prefix.startswith(("count_add", "count_remove")) and size == "512MiB"
+        limit = f"limit/hash_{'rmw' if stores else 'touch'}/{size}"
         on_same_pages = f"{limit}/on:{prefix.split('/')[1]}"
         yield row, results.ns.get(row), results.ns.get(on_same_pages, results.ns.get(limit)), bound, stretch
     for (prefix, size, target), bound in TARGET_BOUNDS.items():

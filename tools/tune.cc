@@ -47,6 +47,7 @@ class TuneCommand final : public Command {
     app.add_option("--memory", memory_, "Instead of --fpr: the memory that there is, like 64MiB or 2GB")
         ->type_name("BYTES");
     app.add_option("--saved-ns", saved_ns_, "What a true negative saves the caller, ns, 0 or more")->type_name("T");
+    app.add_flag("--removable", removable_, "Only layouts that keys can be removed from: counting4, counting8");
     app.add_flag("--all", all_, "Show every candidate, not the skyline alone");
     app.add_option("--svg", svg_, "Draw the candidates and the skyline")->type_name("FILE");
     app.add_flag("--recalibrate", calibration_.recalibrate, "Measure this machine again");
@@ -97,6 +98,7 @@ class TuneCommand final : public Command {
       if (calibration_file_->empty()) ThrowUsage("--calibration", "", "must be the name of a file");
       calibration_.file = *calibration_file_;
     }
+    question.removable = removable_;
     CheckQuestion(question);
     return question;
   }
@@ -105,6 +107,7 @@ class TuneCommand final : public Command {
   std::optional<std::string> fpr_, memory_, saved_ns_, svg_, calibration_file_;
   CalibrationOptions calibration_;
   bool all_ = false;
+  bool removable_ = false;
 };
 
 }  // namespace

@@ -111,7 +111,9 @@ class ValidateCommand final : public Command {
     app.add_option("--layouts", layouts_, "Layouts, with or without a k behind the name [all]")->type_name("LIST");
     app.add_option("--k", k_, "Bits set per key, 1 to 16, or all; for layouts that have it [the good ones]")
         ->type_name("LIST");
-    app.add_option("--bits-per-key", bits_per_key_, "Filter sizes [6,8,10,12,16,20,24]")->type_name("LIST");
+    app.add_option("--bits-per-key", bits_per_key_,
+                   "Filter sizes; of counting4 and counting8 counters per key [6,8,10,12,16,20,24]")
+        ->type_name("LIST");
     app.add_option("--keys", keys_, "Numbers of keys [1 to 10M]")->type_name("LIST");
     app.add_option("--patterns", patterns_, PatternHelp())->type_name("LIST");
     app.add_option("--targets", targets_, "SIMD targets, see bloomline targets [all]")->type_name("LIST");

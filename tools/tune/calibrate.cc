@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bloomline/config.h"
+#include "bloomline/counting_filter.h"
 #include "bloomline/filter.h"
 #include "tools/cli_error.h"
 #include "tools/tune/calibration.h"
@@ -66,9 +67,21 @@ Workload MakeWorkload(uint64_t bytes) {
   return work;
 }
 
+double MeasureLookups(const FilterReader& filter, const Workload& work);
+
 double MeasureLookups(LayoutChoice choice, const Workload& work) {
-  Filter filter = Must(Filter::Create(Must(FilterConfig::TryForBits(work.bytes * 8, choice.k, choice.layout))));
+  const FilterConfig config = Must(FilterConfig::TryForBits(work.bytes * 8, choice.k, choice.layout));
+  if (IsCounting(choice.layout)) {
+    CountingFilter filter = Must(CountingFilter::Create(config));
+    filter.AddBatch(work.members);
+    return MeasureLookups(filter, work);
+  }
+  Filter filter = Must(Filter::Create(config));
   filter.InsertBatch(work.members);
+  return MeasureLookups(filter, work);
+}
+
+double MeasureLookups(const FilterReader& filter, const Workload& work) {
   std::vector<uint64_t> bitmap((work.probes.size() + 63) / 64);
   // Of a filter that no cache should hold, each repetition asks for other lines; of a smaller one for the same, and
   // the first warms the caches.

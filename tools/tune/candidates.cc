@@ -61,6 +61,7 @@ void MarkSkyline(const TuneQuestion& question, std::vector<Candidate>& candidate
 
 // What the library would choose by itself. None where it has no answer: bits per key out of its range.
 std::optional<FilterConfig> LibraryChoice(const TuneQuestion& question) {
+  if (question.removable) return std::nullopt;  // between counters the library leaves the choice to the caller
   if (question.fpr) {
     return Must(FilterConfig::TryForFpr(question.keys, *question.fpr), "--fpr " + FormatReal(*question.fpr, 6));
   }
@@ -129,9 +130,9 @@ void RecommendByLibrary(const TuneQuestion& question, TuneAnswer& answer) {
     // The first is on the skyline: nothing is smaller, or more selective.
     answer.recommended = 0;
     const Candidate& first = answer.candidates.front();
-    answer.reason = ChoiceText(first.choice) +
-                    (question.fpr ? " is the smallest: " : " has the lowest FPR in that memory: ") +
-                    Figures(question, first) + " (the library's own choice is not among the candidates)";
+    answer.reason =
+        ChoiceText(first.choice) + (question.fpr ? " is the smallest: " : " has the lowest FPR in that memory: ") +
+        Figures(question, first) + (config ? " (the library's own choice is not among the candidates)" : "");
     return;
   }
   // The fastest of those that beat it is on the skyline.
@@ -163,7 +164,9 @@ void CheckQuestion(const TuneQuestion& question) { LibraryChoice(question); }
 
 TuneAnswer Answer(const TuneQuestion& question, const Calibration& calibration) {
   TuneAnswer answer;
-  for (const LayoutChoice choice : TunedLayouts()) AddCandidate(question, calibration, choice, answer);
+  for (const LayoutChoice choice : TunedLayouts()) {
+    if (IsCounting(choice.layout) == question.removable) AddCandidate(question, calibration, choice, answer);
+  }
   if (answer.candidates.empty()) {
     const LeftOut& first = answer.left_out.front();
     throw CliError(kExitUsage, std::string(question.fpr ? "--fpr" : "--memory") +

@@ -20,6 +20,7 @@ struct TuneQuestion {
   std::optional<uint64_t> memory_bytes;
   // What a true negative saves the caller, ns.
   std::optional<double> saved_ns;
+  bool removable = false;  // layouts of counters, from which keys can be removed, in place of layouts of bits
 };
 
 struct Candidate {

@@ -5,8 +5,9 @@
 namespace bloomline::cli {
 namespace {
 
-constexpr std::array<Layout, 6> kLayouts = {Layout::kWord64,      Layout::kSector512z2, Layout::kSector512z4,
-                                            Layout::kSector512z8, Layout::kLine512,     Layout::kSplit256};
+constexpr std::array<Layout, 8> kLayouts = {Layout::kWord64,      Layout::kSector512z2, Layout::kSector512z4,
+                                            Layout::kSector512z8, Layout::kLine512,     Layout::kSplit256,
+                                            Layout::kCounting4,   Layout::kCounting8};
 
 }  // namespace
 

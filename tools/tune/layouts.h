@@ -8,7 +8,7 @@
 
 namespace bloomline::cli {
 
-// Every layout with every k that it has.
+// Every layout with every k that it has, those of counters last.
 std::vector<LayoutChoice> TunedLayouts();
 
 // "word64 k=5", "split512".

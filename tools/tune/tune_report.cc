@@ -223,6 +223,7 @@ Chart TuneChart(const TuneQuestion& question, const TuneAnswer& answer, const Ca
   chart.series.push_back(std::move(skyline));
   int colour = 0;
   for (const LayoutChoice choice : TunedLayouts()) {
+    if (IsCounting(choice.layout) != question.removable) continue;
     const std::string name =
         choice.layout == Layout::kSplit512 ? "split512, sector512z8" : LayoutName(choice.layout, 0);
     if (chart.series.back().label == name) continue;

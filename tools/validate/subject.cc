@@ -1,5 +1,6 @@
 #include "tools/validate/subject.h"
 
+#include "bloomline/counting_filter.h"
 #include "bloomline/filter.h"
 #include "bloomline/target.h"
 #include "tools/cli_error.h"
@@ -7,29 +8,44 @@
 namespace bloomline::cli::validate {
 namespace {
 
+// Of counting layouts `bits_per_key` counts counters.
 FilterConfig ConfigFor(Layout layout, int k, uint64_t keys, double bits_per_key) {
+  if (IsCounting(layout)) bits_per_key *= BlockBits(layout) / CellsPerBlock(layout);
   return Must(FilterConfig::TryForBitsPerKey(keys, bits_per_key, layout, k));
 }
 
+template <class Keys>
+void InsertInto(Filter& filter, const Keys& keys) {
+  filter.InsertBatch(keys);
+}
+template <class Keys>
+void InsertInto(CountingFilter& filter, const Keys& keys) {
+  filter.AddBatch(keys);
+}
+void InsertHashesInto(Filter& filter, std::span<const uint64_t> hashes) { filter.InsertHashBatch(hashes); }
+void InsertHashesInto(CountingFilter& filter, std::span<const uint64_t> hashes) { filter.AddHashBatch(hashes); }
+
+// T: Filter or CountingFilter.
+template <class T>
 class FilterSubject final : public Subject {
  public:
   explicit FilterSubject(const SubjectOptions& options)
       : broken_(options.broken),
-        filter_(Must(Filter::Create(ConfigFor(options.layout, options.k, options.keys, options.bits_per_key)
-                                        .WithSeed(options.seed + OtherSeed(options))
-                                        .WithTarget(options.target)))) {}
+        filter_(Must(T::Create(ConfigFor(options.layout, options.k, options.keys, options.bits_per_key)
+                                   .WithSeed(options.seed + OtherSeed(options))
+                                   .WithTarget(options.target)))) {}
 
   void Clear() override { filter_.Clear(); }
 
   void Insert(const KeyChunk& keys) override {
     if (UsesHashes()) {
-      filter_.InsertHashBatch(BrokenHashes(keys));
+      InsertHashesInto(filter_, BrokenHashes(keys));
     } else if (keys.type == KeyType::kU64) {
-      filter_.InsertBatch(Kept(std::span<const uint64_t>(keys.u64)));
+      InsertInto(filter_, Kept(std::span<const uint64_t>(keys.u64)));
     } else if (keys.type == KeyType::kU32) {
-      filter_.InsertBatch(Kept(std::span<const uint32_t>(keys.u32)));
+      InsertInto(filter_, Kept(std::span<const uint32_t>(keys.u32)));
     } else {
-      filter_.InsertBatch(Kept(std::span<const std::string_view>(keys.strings)));
+      InsertInto(filter_, Kept(std::span<const std::string_view>(keys.strings)));
     }
   }
 
@@ -84,25 +100,28 @@ class FilterSubject final : public Subject {
   }
 
   Break broken_;
-  Filter filter_;
+  T filter_;
   std::vector<uint64_t> hashes_;
 };
 
-std::unique_ptr<Subject> MakeFilterSubject(const SubjectOptions& options) {
-  return std::make_unique<FilterSubject>(options);
+template <class T>
+std::unique_ptr<Subject> MakeSubject(const SubjectOptions& options) {
+  return std::make_unique<FilterSubject<T>>(options);
 }
 
 }  // namespace
 
 const std::vector<LayoutSpec>& Layouts() {
   static const std::vector<LayoutSpec> all = {
-      {"word64", Layout::kWord64, 5, 0, MakeFilterSubject},
-      {"sector512z2", Layout::kSector512z2, 6, 0, MakeFilterSubject},
-      {"sector512z4", Layout::kSector512z4, 8, 0, MakeFilterSubject},
-      {"split512", Layout::kSplit512, 8, 8, MakeFilterSubject},
-      {"sector512z8", Layout::kSector512z8, 16, 16, MakeFilterSubject},
-      {"line512", Layout::kLine512, 7, 0, MakeFilterSubject},
-      {"split256", Layout::kSplit256, 8, 8, MakeFilterSubject},
+      {"word64", Layout::kWord64, 5, 0, MakeSubject<Filter>},
+      {"sector512z2", Layout::kSector512z2, 6, 0, MakeSubject<Filter>},
+      {"sector512z4", Layout::kSector512z4, 8, 0, MakeSubject<Filter>},
+      {"split512", Layout::kSplit512, 8, 8, MakeSubject<Filter>},
+      {"sector512z8", Layout::kSector512z8, 16, 16, MakeSubject<Filter>},
+      {"line512", Layout::kLine512, 7, 0, MakeSubject<Filter>},
+      {"split256", Layout::kSplit256, 8, 8, MakeSubject<Filter>},
+      {"counting4", Layout::kCounting4, 8, 8, MakeSubject<CountingFilter>},
+      {"counting8", Layout::kCounting8, 8, 8, MakeSubject<CountingFilter>},
   };
   return all;
 }

@@ -56,7 +56,7 @@ struct LayoutSpec {
 // Those that "all" means, in the order of the tables.
 const std::vector<LayoutSpec>& Layouts();
 
-// Blocks of a filter of these keys and bits per key.
+// Blocks of a filter of these keys and bits (of counting layouts: counters) per key.
 uint64_t BlocksFor(Layout layout, int k, uint64_t keys, double bits_per_key);
 
 }  // namespace bloomline::cli::validate

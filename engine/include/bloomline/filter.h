@@ -27,6 +27,7 @@
 #include "bloomline/export.h"
 #include "bloomline/layout.h"
 #include "bloomline/memory.h"
+#include "bloomline/overflow_policy.h"
 
 namespace bloomline {
 
@@ -73,10 +74,11 @@ BLOOMLINE_API uint64_t HashBytes(std::string_view bytes, uint64_t seed) noexcept
 constexpr uint64_t HashInteger(uint64_t key, uint64_t seed) noexcept { return detail::Mix(key, seed); }
 
 namespace detail {
+class SpillTable;
 class Storage;
 }  // namespace detail
 
-// The questions that Filter and FilterView both answer. Not made by itself.
+// The questions that Filter, FilterView and CountingFilter all answer. Not made by itself.
 class BLOOMLINE_API FilterReader {
  public:
   // ---- One key: about the cost of one indirect call.
@@ -132,8 +134,8 @@ class BLOOMLINE_API FilterReader {
   // The exact FPR of the present content: the mean over blocks of the chance that a random key passes. Reads all of the
   // filter.
   double MeasuredFillFpr() const noexcept;
-  double FillFraction() const noexcept;  // set bits / bits; reads all of the filter
-  bool Saturated() const noexcept;       // every bit is set: every answer is "maybe"
+  double FillFraction() const noexcept;  // set bits / bits, or counters above 0 / counters; reads all of the filter
+  bool Saturated() const noexcept;       // every bit is set (no counter is 0): every answer is "maybe"
 
   // ---- Its shape.
   Layout layout() const noexcept { return layout_; }
@@ -143,10 +145,11 @@ class BLOOMLINE_API FilterReader {
   uint64_t memory_bytes() const noexcept { return bits() / 8; }
   uint64_t seed() const noexcept { return bits_.seed; }
   KeyKind key_kind() const noexcept { return key_kind_; }
-  uint64_t expected_keys() const noexcept { return expected_keys_; }  // the design n; 0: not given
-  double target_fpr() const noexcept { return target_fpr_; }          // the design FPR; 0: not given
-  std::string_view target() const noexcept { return target_; }        // the SIMD target in use, e.g. "AVX3"
-  MemoryReport memory() const;                                        // asks the kernel
+  uint64_t expected_keys() const noexcept { return expected_keys_; }   // the design n; 0: not given
+  double target_fpr() const noexcept { return target_fpr_; }           // the design FPR; 0: not given
+  OverflowPolicy overflow_policy() const noexcept { return policy_; }  // kNone: bits, not counters
+  std::string_view target() const noexcept { return target_; }         // the SIMD target in use, e.g. "AVX3"
+  MemoryReport memory() const;                                         // asks the kernel
 
   // The bits, blocks() blocks of BlockBits(layout()) / 64 words, as they are in files on a little-endian machine.
   std::span<const uint64_t> words() const noexcept { return {bits_.words, static_cast<size_t>(bits() / 64)}; }
@@ -170,6 +173,11 @@ class BLOOMLINE_API FilterReader {
   // Looks up the kernels for (layout, k, target name or "") and sets ops_ and target_.
   Status Bind(const std::string& target);
 
+  // Takes shape and memory from `config`, all zero.
+  Status MakeEmpty(const FilterConfig& config);
+  // Makes `copy`, a new filter, one of the same content. Not for filters without blocks.
+  Status CopyTo(FilterReader& copy) const;
+
   detail::BlockBits bits_;
   const detail::BlockOps* ops_;
   uint64_t key_mask_ = 0;  // detail::KeyMask(seed), kept for one-key calls
@@ -180,7 +188,9 @@ class BLOOMLINE_API FilterReader {
   uint64_t expected_keys_ = 0;
   double target_fpr_ = 0;
   std::string_view target_;
-  std::unique_ptr<detail::Storage> storage_;  // empty: wrapped memory of the caller's
+  OverflowPolicy policy_ = OverflowPolicy::kNone;
+  std::unique_ptr<detail::Storage> storage_;   // empty: wrapped memory of the caller's
+  std::unique_ptr<detail::SpillTable> spill_;  // under OverflowPolicy::kSpill only
 };
 
 // A filter that owns its memory. Move-only: a copy of gigabytes should be seen in the code (Clone).
@@ -262,6 +272,7 @@ class BLOOMLINE_API Filter final : public FilterReader {
 
  private:
   friend struct FilterAccess;
+  friend class CountingFilter;  // ToFilter
   Filter() = default;
 };
 
@@ -271,7 +282,8 @@ enum class Verify : uint8_t {
   kHeaderOnly = 1,  // the header and the file's length; a changed payload goes unnoticed
 };
 
-// A filter that is read where it lies: a mapped file, or bytes inside somebody else's.
+// A filter that is read where it lies: a mapped file, or bytes inside somebody else's. Snapshots of counting filters
+// can be mapped for lookups too.
 class BLOOMLINE_API FilterView final : public FilterReader {
  public:
   // Maps a snapshot read-only. The file must not be changed in place while it is mapped (Save replaces, it does not

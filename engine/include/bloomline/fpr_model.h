@@ -45,4 +45,8 @@ BLOOMLINE_API double EstimateCountError(Layout layout, int k, uint64_t blocks, d
 // The relative standard deviation, over random contents, of the fill-exact FPR around the model's.
 BLOOMLINE_API double ContentRelativeDeviation(Layout layout, int k, uint64_t blocks, uint64_t n);
 
+// ---- Counting layouts.
+// The chance that n distinct keys take any counter beyond its maximum (15 or 255). NaN for other layouts and 0 blocks.
+BLOOMLINE_API double CounterOverflowChance(Layout layout, uint64_t blocks, uint64_t n) noexcept;
+
 }  // namespace bloomline

@@ -35,6 +35,28 @@ struct BlockOps {
   void (*hash_batch)(const BlockBits& bits, const KeySpan& keys, uint64_t* hashes) noexcept;
 };
 
+// What a key does that meets a full counter under the spill policy: called from the kernels, in the keys' order.
+struct SpillHandler {
+  void* context = nullptr;
+  // `block` is the key's block, `g` its word of counter positions. Returns whether the key was added or removed.
+  bool (*add)(void* context, uint64_t block, uint64_t g) noexcept = nullptr;
+  bool (*remove)(void* context, uint64_t block, uint64_t g) noexcept = nullptr;
+};
+
+// The operations that only counters have: one table per (layout, policy, target). Lookups are in BlockOps. `spill` is
+// used under the spill policy only; `refused` and `absent` as bitmaps, ceil(keys.size / 64) words, unused bits zero, or
+// null where nobody asks; the batches return how many of their bits are set.
+struct CountingOps {
+  uint32_t (*count)(const BlockBits& bits, uint64_t hash) noexcept;  // the smallest of the key's counters
+  bool (*add)(const BlockBits& bits, uint64_t hash, const SpillHandler& spill) noexcept;     // false: refused
+  bool (*remove)(const BlockBits& bits, uint64_t hash, const SpillHandler& spill) noexcept;  // false: absent
+  void (*count_batch)(const BlockBits& bits, const KeySpan& keys, uint32_t* counts) noexcept;
+  size_t (*add_batch)(const BlockBits& bits, const KeySpan& keys, uint64_t* refused,
+                      const SpillHandler& spill) noexcept;
+  size_t (*remove_batch)(const BlockBits& bits, const KeySpan& keys, uint64_t* absent,
+                         const SpillHandler& spill) noexcept;
+};
+
 // The 64-bit mixer of u64 keys: a bijection, so that two keys never share a hash; part of the format. Two rounds of
 // xor-shift-multiply (the multiplier is that of the "degski" mixer), where the first round's shift is a Feistel step:
 // the plain x ^ (x >> 32) wipes out the low half of keys whose halves are equal, and their FPR is then off by 2 times.
