@@ -6,6 +6,7 @@
 #include "bloomline/counting_filter.h"
 #include "engine/fill.h"
 #include "engine/same_shape.h"
+#include "engine/snapshot_header.h"
 #include "engine/spill_table.h"
 #include "engine/storage.h"
 #include "kernels/counting_layout.h"
@@ -44,6 +45,14 @@ bool SpillBeyond(int bits, uint64_t a, uint64_t b, size_t index, detail::SpillTa
   return true;
 }
 
+// Snapshots hold at most kMaxCount spilled keys; half of that leaves room for adds.
+constexpr uint64_t kMaxMergedSpill = detail::kMaxCount / 2;
+
+Error TooManySpilled() {
+  return Error(ErrorCode::kMismatch, "the filters cannot be merged: more than " + std::to_string(kMaxMergedSpill) +
+                                         " counts would be beyond the counters' maximum");
+}
+
 Error NoMemory() { return Error(ErrorCode::kOutOfMemory, "no memory for the spilled counters of the merged filter"); }
 
 }  // namespace
@@ -73,6 +82,8 @@ Status CountingFilter::TryMerge(const CountingFilter& other) {
                                              std::to_string(kernels::CounterMax(bits)));
     }
   } else if (policy_ == OverflowPolicy::kSpill) {
+    const uint64_t mine = spill_->total();
+    if (mine > kMaxMergedSpill || other.spill_->total() > kMaxMergedSpill - mine) return TooManySpilled();
     try {
       merged = std::make_unique<detail::SpillTable>(*spill_);
     } catch (const std::bad_alloc&) {
@@ -86,6 +97,7 @@ Status CountingFilter::TryMerge(const CountingFilter& other) {
       if (from[i] == 0 || !WordSum(bits, bits_.words[i], from[i]).Overflows(bits)) continue;
       if (!SpillBeyond(bits, bits_.words[i], from[i], i, *merged)) return NoMemory();
     }
+    if (merged->total() > kMaxMergedSpill) return TooManySpilled();
   }
   for (size_t i = 0; i < from.size(); ++i) {
     if (from[i] != 0) bits_.words[i] = WordSum(bits, bits_.words[i], from[i]).Saturated(bits);

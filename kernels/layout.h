@@ -152,13 +152,13 @@ constexpr LineMask MaskOf(const Spec& spec, uint64_t hash) {
 }
 constexpr LineMask MaskOf(Layout layout, int k, uint64_t hash) { return MaskOf(Describe(layout, k), hash); }
 
-// The block's index, below `blocks`.
+__extension__ typedef unsigned __int128 Uint128;
+
+// The block's index, below `blocks`. One wide multiplication; vectors, which have none, take two of 32 × 32 bits
+// (hash-inl.h), which is the same for blocks < 2^32.
 constexpr uint64_t BlockOf(Layout layout, uint64_t hash, uint64_t blocks) {
   if (layout == Layout::kSplit256) return ((hash >> 32) * blocks) >> 32;
-  // floor(h · blocks / 2^64) for blocks < 2^32 in two 32 × 32 multiplications.
-  const uint64_t low = (hash & 0xffffffff) * blocks;
-  const uint64_t high = (hash >> 32) * blocks;
-  return (high + (low >> 32)) >> 32;
+  return static_cast<uint64_t>((static_cast<Uint128>(hash) * blocks) >> 64);
 }
 
 constexpr size_t WordsPerBlock(Layout layout) { return layout == Layout::kSplit256 ? 4 : 8; }

@@ -25,10 +25,12 @@ TEST_F(CliTest, HelpAndVersion) {
   const CliResult help = Run({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.err, "");
-  for (const char* word : {"build", "query", "info", "merge", "targets", "Examples:", "Exit codes:"}) {
+  for (const char* word : {"build", "query", "add", "remove", "count", "info", "merge", "fpr", "tune", "validate",
+                           "targets", "Examples:", "Exit codes:"}) {
     EXPECT_NE(help.out.find(word), std::string::npos) << word;
   }
-  for (const char* command : {"build", "query", "info", "merge", "targets"}) {
+  for (const char* command :
+       {"build", "query", "add", "remove", "count", "info", "merge", "fpr", "tune", "validate", "targets"}) {
     const CliResult result = Run({command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_EQ(result.err, "");

@@ -1,14 +1,17 @@
 // bloomline build: keys in, a filter in a file out.
-#include <chrono>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "bloomline/config.h"
+#include "bloomline/counting_filter.h"
 #include "bloomline/filter.h"
 #include "bloomline/layout.h"
+#include "bloomline/overflow_policy.h"
 #include "tools/cli_error.h"
 #include "tools/command.h"
 #include "tools/key_reader.h"
+#include "tools/key_work.h"
 #include "tools/layout_option.h"
 #include "tools/numbers.h"
 #include "tools/output.h"
@@ -17,7 +20,6 @@
 namespace bloomline::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr uint64_t kMaxExpected = uint64_t{1} << 40;
 
 class BuildCommand final : public Command {
@@ -32,43 +34,65 @@ class BuildCommand final : public Command {
            "it the keys of a file are counted first. More keys than expected: a warning with the FPR that results.\n"
            "FILE appears when it is complete; an error leaves what was there. ns_per_key is time in the filter only.\n"
            "\n"
+           "Counting layouts have 4 or 8 bits per counter in place of bits, so that bloomline remove can take keys "
+           "out\n"
+           "again; --bits-per-key means bits of memory for them too: 40 are 10 counters of 4 bits. A counter that is\n"
+           "full, at 15 or 255: saturate leaves it there for good, reject refuses the key, spill counts on in a table\n"
+           "beside. Refused keys are counted and warned of; the exit code is 0.\n"
+           "\n"
            "Examples:\n"
            "  bloomline build --keys words.txt --fpr 0.01 --out words.bloom\n"
            "  bloomline build --keys ids.bin --format u64le --bits-per-key 12 --layout word64 --k 5 --out ids.bloom\n"
-           "  zcat urls.gz | bloomline build --keys - --expected 10M --fpr 1e-3 --out urls.bloom";
+           "  zcat urls.gz | bloomline build --keys - --expected 10M --fpr 1e-3 --out urls.bloom\n"
+           "  bloomline build --keys live.txt --fpr 0.01 --layout counting4 --overflow spill --out live.bloom";
   }
 
   void Declare(CLI::App& app) override {
     keys_.Declare(app, "lines: one key per line; u64le: 8-byte integers [lines]");
     app.add_option("--fpr", fpr_, "Target false-positive rate, above 0 and below 1; 1% is 0.01")->type_name("P");
-    app.add_option("--bits-per-key", bits_per_key_, "Instead of --fpr: bits of filter per key, 1 to 1024")
+    app.add_option("--bits-per-key", bits_per_key_, "Instead of --fpr: bits of memory per key, 1 to 1024")
         ->type_name("B");
     app.add_option("--expected", expected_, "Number of keys, 1 to 2^40; also 1e7, 10M [a file's are counted]")
         ->type_name("N");
-    layout_.Declare(app, "auto, word64, sector512z2|z4|z8, split512, line512, split256; or word64k5 [auto]",
+    layout_.Declare(app,
+                    "auto, word64, sector512z2|z4|z8, split512, line512, split256,\n"
+                    "counting4, counting8; or word64k5 [auto]",
                     "Bits set per key, 1 to 16, a multiple of the layout's zones [best]");
+    app.add_option("--overflow", overflow_, "Counting layouts: saturate, reject or spill [saturate]")
+        ->type_name("WHAT");
     app.add_option("--seed", seed_, "Hash seed, any 64-bit number, decimal or 0x… [0]")->type_name("S");
     app.add_option("--out", out_, "The file to write")->required()->type_name("FILE");
   }
 
   void Run(const CommonOptions& common) override {
-    const auto start = Clock::now();
+    const Stopwatch watch;
     ReadArguments();
     KeyReader reader(keys_.path, format_, seed_value_, /*keep_long_lines=*/false);
     const FilterConfig config = Config(ExpectedKeys(reader));
-    Filter filter = Must(Filter::Create(config));
-    const double filter_seconds = InsertAll(reader, filter);
-    Must(filter.TrySave(out_));
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    WarnIfOverfull(filter, config);
-    if (common.json) {
-      PrintJson(Report(filter, seconds, filter_seconds));
+    if (IsCounting(config.layout())) {
+      Build(Must(CountingFilter::Create(config, policy_)), config, reader, watch, common.json);
     } else {
-      PrintText(Text(filter, config, seconds, filter_seconds));
+      Build(Must(Filter::Create(config)), config, reader, watch, common.json);
     }
   }
 
  private:
+  template <class AnyFilter>
+  void Build(AnyFilter filter, const FilterConfig& config, KeyReader& reader, const Stopwatch& watch, bool json) {
+    InsertAll(reader, filter);
+    Must(filter.TrySave(out_));
+    const double seconds = watch.Seconds();
+    if (refused_ > 0) {
+      Warn(name(), FormatCount(refused_) + " of " + tally_.KeysText() + " refused: a counter of theirs was full");
+    }
+    WarnIfOverfull(name(), filter, refused_ > 0 ? "are in the filter" : "came");
+    if (json) {
+      PrintJson(Report(filter, seconds));
+    } else {
+      PrintText(Text(filter, config, seconds));
+    }
+  }
+
   void ReadArguments() {
     format_ = keys_.Format().value_or(KeyFormat::kLines);
     if (fpr_.has_value() == bits_per_key_.has_value()) {
@@ -80,9 +104,19 @@ class BuildCommand final : public Command {
     if (expected_) expected_value_ = ParseCount("--expected", *expected_, 1, kMaxExpected);
     if (seed_) seed_value_ = ParseU64("--seed", *seed_);
     choice_ = layout_.Read();
-    if (IsCounting(choice_.layout)) ThrowUsage("--layout", *layout_.layout(), "holds counters, not bits");
+    if (overflow_) policy_ = ParseOverflow();
     CheckOutput(out_);
     CheckOutputIsNot("--out", out_, "--keys", keys_.path);
+  }
+
+  OverflowPolicy ParseOverflow() const {
+    if (!IsCounting(choice_.layout)) {
+      ThrowUsage("--overflow", *overflow_, "needs --layout counting4 or counting8: other layouts have no counters");
+    }
+    for (const OverflowPolicy policy : {OverflowPolicy::kSaturate, OverflowPolicy::kReject, OverflowPolicy::kSpill}) {
+      if (*overflow_ == OverflowPolicyName(policy)) return policy;
+    }
+    ThrowUsage("--overflow", *overflow_, "must be saturate, reject or spill");
   }
 
   uint64_t ExpectedKeys(KeyReader& reader) const {
@@ -107,57 +141,51 @@ class BuildCommand final : public Command {
         .WithKeyKind(format_ == KeyFormat::kLines ? KeyKind::kBytes : KeyKind::kU64);
   }
 
-  // The seconds spent in the filter: hashing and setting bits.
-  static double InsertAll(KeyReader& reader, Filter& filter) {
-    Progress progress("building", reader.TotalBytes());
-    Clock::duration in_filter{0};
-    uint64_t keys = 0;
-    KeyBatch batch;
-    while (reader.Next(batch)) {
-      const auto start = Clock::now();
-      if (!batch.lines.empty()) filter.InsertBatch(batch.lines);
-      if (!batch.integers.empty()) filter.InsertBatch(batch.integers);
-      if (batch.long_line_hash) filter.InsertHash(*batch.long_line_hash);
-      in_filter += Clock::now() - start;
-      keys += batch.size();
-      progress.Update(keys, reader.bytes_read());
-    }
-    return std::chrono::duration<double>(in_filter).count();
+  void InsertAll(KeyReader& reader, Filter& filter) {
+    const auto insert = [&](const KeyBatch& batch) {
+      Visit(
+          batch, /*hashed=*/false, [&](const auto& keys) { filter.InsertBatch(keys); },
+          [&](const auto& hashes) { filter.InsertHashBatch(hashes); });
+    };
+    tally_.Run(reader, "building", insert, [](const KeyBatch&) {});
   }
 
-  void WarnIfOverfull(const Filter& filter, const FilterConfig& config) const {
-    if (filter.InsertedCount() <= config.expected_keys()) return;
-    Warn(name(), FormatCount(filter.InsertedCount()) + " keys came, " + FormatCount(config.expected_keys()) +
-                     " were expected: the predicted FPR is " + FormatPercent(filter.PredictedFpr()) + " instead of " +
-                     FormatPercent(config.PredictedFpr()));
+  void InsertAll(KeyReader& reader, CountingFilter& filter) {
+    const auto add = [&](const KeyBatch& batch) {
+      Visit(
+          batch, /*hashed=*/false, [&](const auto& keys) { refused_ += filter.AddBatch(keys); },
+          [&](const auto& hashes) { refused_ += filter.AddHashBatch(hashes); });
+    };
+    tally_.Run(reader, "building", add, [&](const KeyBatch&) { CheckSpill(filter, refused_); });
   }
 
-  static double NsPerKey(const Filter& filter, double filter_seconds) {
-    return filter_seconds * 1e9 / static_cast<double>(filter.InsertedCount());
-  }
-
-  Json Report(const Filter& filter, double seconds, double filter_seconds) const {
+  template <class AnyFilter>
+  Json Report(const AnyFilter& filter, double seconds) const {
     Json json = FilterJson(filter, /*contents=*/true);
     json["seconds"] = seconds;
-    json["ns_per_key"] = Number(NsPerKey(filter, filter_seconds));
-    json["keys"] = filter.InsertedCount();
+    json["ns_per_key"] = Number(tally_.NsPerKey());
+    json["keys"] = tally_.keys();
+    if (IsCounting(filter.layout())) json["refused"] = refused_;
     json["granted_pages"] = filter.memory().granted;
     json["file"] = out_;
     json["file_bytes"] = FileBytes(out_);
     return json;
   }
 
-  std::string Text(const Filter& filter, const FilterConfig& config, double seconds, double filter_seconds) const {
+  template <class AnyFilter>
+  std::string Text(const AnyFilter& filter, const FilterConfig& config, double seconds) const {
     Table table;
     table.Add("file", out_ + ", " + FormatBytes(FileBytes(out_)));
-    table.Add("keys", FormatCount(filter.InsertedCount()) + (format_ == KeyFormat::kLines ? " lines" : " integers"));
+    table.Add("keys", FormatCount(tally_.keys()) + (format_ == KeyFormat::kLines ? " lines" : " integers") +
+                          (refused_ > 0 ? ", refused: " + FormatCount(refused_) : ""));
     table.Add("layout", LayoutText(filter));
     if (!config.reason().empty()) table.AddProse("why", config.reason());
     table.Add("memory", SizeText(filter));
+    if constexpr (std::is_same_v<AnyFilter, CountingFilter>) AddCounters(table, filter);
     table.Add("FPR", FormatPercent(filter.PredictedFpr()) + " predicted" +
                          (fpr_ ? ", target " + FormatPercent(fpr_value_) : ""));
-    if (filter.InsertedCount() > 0) {
-      table.Add("time", FormatMeasure(seconds, 3) + " s in all, " + FormatMeasure(NsPerKey(filter, filter_seconds), 3) +
+    if (tally_.keys() > 0) {
+      table.Add("time", FormatMeasure(seconds, 3) + " s in all, " + FormatMeasure(tally_.NsPerKey(), 3) +
                             " ns per key in the filter, target " + std::string(filter.target()));
     }
     return table.Text();
@@ -165,7 +193,7 @@ class BuildCommand final : public Command {
 
   KeyOptions keys_;
   LayoutOption layout_;
-  std::optional<std::string> fpr_, bits_per_key_, expected_, seed_;
+  std::optional<std::string> fpr_, bits_per_key_, expected_, seed_, overflow_;
   std::string out_;
 
   KeyFormat format_ = KeyFormat::kLines;
@@ -174,6 +202,10 @@ class BuildCommand final : public Command {
   std::optional<uint64_t> expected_value_;
   uint64_t seed_value_ = 0;
   LayoutChoice choice_;
+  OverflowPolicy policy_ = OverflowPolicy::kSaturate;
+
+  KeyTally tally_;
+  uint64_t refused_ = 0;
 };
 
 }  // namespace

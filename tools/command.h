@@ -29,6 +29,9 @@ class Command {
 
 std::unique_ptr<Command> MakeBuildCommand();
 std::unique_ptr<Command> MakeQueryCommand();
+std::unique_ptr<Command> MakeAddCommand();
+std::unique_ptr<Command> MakeRemoveCommand();
+std::unique_ptr<Command> MakeCountCommand();
 std::unique_ptr<Command> MakeInfoCommand();
 std::unique_ptr<Command> MakeMergeCommand();
 std::unique_ptr<Command> MakeTargetsCommand();

@@ -39,6 +39,9 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(MakeBuildCommand());
   commands.push_back(MakeQueryCommand());
+  commands.push_back(MakeAddCommand());
+  commands.push_back(MakeRemoveCommand());
+  commands.push_back(MakeCountCommand());
   commands.push_back(MakeInfoCommand());
   commands.push_back(MakeMergeCommand());
   commands.push_back(MakeFprCommand());

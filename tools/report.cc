@@ -27,6 +27,10 @@ bool SameStorage(const struct stat& a, const struct stat& b) {
          (S_ISREG(a.st_mode) || S_ISBLK(a.st_mode) || S_ISFIFO(a.st_mode));
 }
 
+uint64_t CountersOf(const FilterReader& filter) {
+  return filter.blocks() * static_cast<uint64_t>(CellsPerBlock(filter.layout()));
+}
+
 }  // namespace
 
 const char* HashName(KeyKind kind) {
@@ -45,6 +49,7 @@ const char* HashName(KeyKind kind) {
 
 Json FilterJson(const FilterReader& filter, bool contents) {
   const double inserted = static_cast<double>(filter.InsertedCount());
+  const bool saturated = filter.Saturated();
   Json json;
   json["layout"] = LayoutName(filter.layout(), filter.k());
   json["k"] = filter.k();
@@ -53,7 +58,12 @@ Json FilterJson(const FilterReader& filter, bool contents) {
   json["bits"] = filter.bits();
   json["memory_bytes"] = filter.memory_bytes();
   // Every bit of a saturated filter is set: how many keys share them is not known.
-  json["bits_per_key"] = filter.Saturated() ? Json(nullptr) : Number(static_cast<double>(filter.bits()) / inserted);
+  json["bits_per_key"] = saturated ? Json(nullptr) : Number(static_cast<double>(filter.bits()) / inserted);
+  if (IsCounting(filter.layout())) {
+    json["overflow"] = OverflowPolicyName(filter.overflow_policy());
+    json["counters"] = CountersOf(filter);
+    json["counters_per_key"] = saturated ? Json(nullptr) : Number(static_cast<double>(CountersOf(filter)) / inserted);
+  }
   json["hash"] = HashName(filter.key_kind());
   json["key_kind"] = KeyKindName(filter.key_kind());
   json["seed"] = filter.seed();
@@ -66,10 +76,22 @@ Json FilterJson(const FilterReader& filter, bool contents) {
     json["estimated"] = Number(EstimateCount(filter.layout(), filter.k(), filter.blocks(), fill));
     json["fill"] = Number(fill);
     json["fill_fpr"] = Number(filter.MeasuredFillFpr());
-    json["saturated"] = filter.Saturated();
+    json["saturated"] = saturated;
   }
   json["target"] = filter.target();
   json["threads"] = 1;
+  return json;
+}
+
+Json FilterJson(const CountingFilter& filter, bool contents) {
+  Json json = FilterJson(static_cast<const FilterReader&>(filter), contents);
+  if (!contents) return json;
+  const OverflowReport report = filter.Overflow();
+  json["full_counters"] = report.full_counters;
+  json["spilled_counters"] = report.spilled_counters;
+  json["spilled_keys"] = report.spilled_keys;
+  json["spill_bytes"] = report.spill_bytes;
+  json["overflow_chance"] = Number(report.predicted_any);
   return json;
 }
 
@@ -105,18 +127,63 @@ std::string SizeText(const FilterReader& filter) {
   std::string text = FormatBytes(filter.memory_bytes()) + " in " + FormatCount(filter.blocks()) +
                      (filter.blocks() == 1 ? " block" : " blocks") + " of " +
                      std::to_string(BlockBits(filter.layout()) / 8) + " bytes";
+  const bool counting = IsCounting(filter.layout());
+  const auto keys = static_cast<double>(filter.InsertedCount());
   if (filter.Saturated()) {
-    text += ", bits per key: -";
-  } else if (filter.InsertedCount() > 0) {
-    text += ", " + FormatMeasure(static_cast<double>(filter.bits()) / static_cast<double>(filter.InsertedCount()), 4) +
-            " bits per key";
+    text += counting ? ", counters per key: -" : ", bits per key: -";
+  } else if (keys > 0) {
+    text += ", " + FormatMeasure(static_cast<double>(filter.bits()) / keys, 4) + " bits";
+    if (counting) text += " = " + FormatMeasure(static_cast<double>(CountersOf(filter)) / keys, 4) + " counters";
+    text += " per key";
   }
   return text;
 }
 
-void CheckOutput(const std::string& out) {
-  const std::string name = "--out " + Printable(out);
-  if (out.empty() || out == "-") ThrowUsage("--out", out, "must be the name of a file");
+void AddCounters(Table& table, const CountingFilter& filter) {
+  const OverflowReport report = filter.Overflow();
+  const int counter_bits = BlockBits(filter.layout()) / CellsPerBlock(filter.layout());
+  std::string full = "none full";
+  if (report.full_counters > 0) {
+    static constexpr const char* kMeaning[] = {"", ", where they stay", ", adds that meet them are refused", ""};
+    full = FormatCount(report.full_counters) + " full: at " + std::to_string((1 << counter_bits) - 1) +
+           kMeaning[static_cast<size_t>(report.policy)];
+  }
+  table.Add("counters", FormatCount(report.counters) + " of " + std::to_string(counter_bits) + " bits, " + full);
+  std::string text = OverflowPolicyName(report.policy);
+  if (report.policy == OverflowPolicy::kSpill) {
+    text += ", beside the counters: " + FormatCount(report.spilled_keys) + " in " +
+            FormatCount(report.spilled_counters) + (report.spilled_counters == 1 ? " entry, " : " entries, ") +
+            FormatBytes(report.spill_bytes);
+  }
+  table.Add("overflow", text + "; predicted chance of any: " + FormatPercent(report.predicted_any));
+}
+
+bool HoldsCounters(const std::string& file) {
+  return IsCounting(Must(FilterView::TryMap(file, Verify::kHeaderOnly)).layout());
+}
+
+CountingFilter LoadCounting(const std::string& file) {
+  {
+    const FilterView view = Must(FilterView::TryMap(file, Verify::kHeaderOnly));
+    if (!IsCounting(view.layout())) {
+      throw CliError(kExitInput, Printable(file) + ": its layout, " + LayoutNameWithK(view.layout(), view.k()) +
+                                     ", has no counters: build it with --layout counting4 or counting8");
+    }
+  }
+  return Must(CountingFilter::TryLoad(file));
+}
+
+void WarnIfOverfull(std::string_view command, const FilterReader& filter, const std::string& came) {
+  const uint64_t expected = filter.expected_keys();
+  if (expected == 0 || filter.InsertedCount() <= expected) return;
+  Warn(command, FormatCount(filter.InsertedCount()) + " keys " + came + ", " + FormatCount(expected) +
+                    " were expected: the predicted FPR is " + FormatPercent(filter.PredictedFpr()) + " instead of " +
+                    FormatPercent(filter.PredictedFpr(expected)));
+}
+
+void CheckOutput(const std::string& out, std::string_view option) {
+  const std::string name = std::string(option) + " " + Printable(out);
+  if (out.empty() || out == "-") ThrowUsage(option, out, "must be the name of a file");
   struct stat info {};
   if (::stat(out.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) ThrowSystem(name, EISDIR);
@@ -125,7 +192,7 @@ void CheckOutput(const std::string& out) {
   const std::string directory = DirectoryOf(ResolveLinks(name, out));
   if (::stat(directory.c_str(), &info) != 0) ThrowSystem(name + ": directory " + Printable(directory), errno);
   if (::access(directory.c_str(), W_OK | X_OK) != 0) ThrowSystem(name + ": directory " + Printable(directory), errno);
-  CheckOutputIsNotStandard("--out", out);
+  CheckOutputIsNotStandard(option, out);
 }
 
 void CheckOutputIsNot(std::string_view output_option, const std::string& output, std::string_view option,

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bloomline/counting_filter.h"
 #include "bloomline/filter.h"
 #include "tools/output.h"
 
@@ -14,8 +15,11 @@ namespace bloomline::cli {
 
 // layout … target of the design's list of keys. `contents`: also what needs a pass over all of the filter
 // (estimated, fill, fill_fpr, saturated). Numbers that do not exist (bits per key of an empty filter, an estimate for a
-// saturated one and its bits per key, a design value that was not given) are null.
+// saturated one and its bits per key, a design value that was not given) are null. Counting layouts: also overflow,
+// counters and counters_per_key.
 Json FilterJson(const FilterReader& filter, bool contents);
+// For a counting filter also full_counters … overflow_chance, which need another pass.
+Json FilterJson(const CountingFilter& filter, bool contents);
 
 // The hash of its keys: "mix64", "xxh3-64", "caller" (pre-hashed), "mix64|xxh3-64" (unspecified).
 const char* HashName(KeyKind kind);
@@ -32,13 +36,23 @@ class Table {
   std::vector<std::pair<std::string, std::string>> rows_;
 };
 
-// "split512, k = 8" and "12,345 blocks, 772 KiB, 9.67 bits per key".
+// "split512, k = 8" and "772 KiB in 12,345 blocks of 64 bytes, 9.67 bits per key".
 std::string LayoutText(const FilterReader& filter);
 std::string SizeText(const FilterReader& filter);
+// The lines "counters" and "overflow" of a counting filter.
+void AddCounters(Table& table, const CountingFilter& filter);
 
-// Refuses an --out that cannot work before any time is spent on it: "-", what exists and is no regular file, a
-// directory that is not there or not writable.
-void CheckOutput(const std::string& out);
+// Whether a file holds counters. CliError where it is no filter.
+bool HoldsCounters(const std::string& file);
+// Loads one. CliError(3) that says that there are no counters in a plain filter.
+CountingFilter LoadCounting(const std::string& file);
+
+// "11,000 keys are in the filter, 10,000 were expected: …" on stderr where a filter with a design holds more.
+void WarnIfOverfull(std::string_view command, const FilterReader& filter, const std::string& came);
+
+// Refuses an output file that cannot work before any time is spent on it: "-", what exists and is no regular file, a
+// directory that is not there or not writable. `option` is for messages.
+void CheckOutput(const std::string& out, std::string_view option = "--out");
 // Refuses an output that is the input `input` ("-" means standard input where `option` is --keys), which it would
 // destroy; and one that is where standard output or error goes, whose other lines it would make vanish.
 void CheckOutputIsNot(std::string_view output_option, const std::string& output, std::string_view option,
