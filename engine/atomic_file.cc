@@ -41,7 +41,7 @@ Result<std::string> ResolveLinks(const std::string& path) {
     const ssize_t length = readlink(target.c_str(), link.data(), link.size());
     if (length < 0) return IoError("write", path, errno);
     const std::string to(link.data(), static_cast<size_t>(length));
-    target = to.starts_with('/') ? to : DirectoryOf(target) + to;
+    target = to.starts_with('/') ? to : DirectoryOf(target).append(to);
   }
   return IoError("write", path, ELOOP);
 }

@@ -29,9 +29,10 @@ double CounterOverflowChance(Layout layout, uint64_t blocks, uint64_t n) noexcep
   for (double i = 0; i < first; ++i) log_choices += std::log((keys - i) / (first - i));
   double term = std::exp(log_choices + first * std::log(p) + (keys - first) * std::log1p(-p));
   double tail = 0;
-  for (double i = first; i <= keys && term > tail * 1e-17; ++i) {
+  for (auto i = static_cast<uint64_t>(first); i <= n && term > tail * 1e-17; ++i) {
     tail += term;
-    term *= (keys - i) / (i + 1) * p / (1 - p);
+    const auto count = static_cast<double>(i);
+    term *= (keys - count) / (count + 1) * p / (1 - p);
   }
   return tail >= 1 ? 1.0 : -std::expm1(counters * std::log1p(-tail));
 }

@@ -75,8 +75,8 @@ CountingFilter::~CountingFilter() = default;
 CountingFilter::CountingFilter(CountingFilter&& other) noexcept { *this = std::move(other); }
 CountingFilter& CountingFilter::operator=(CountingFilter&& other) noexcept {
   if (this == &other) return *this;
-  FilterReader::operator=(std::move(other));
   counting_ops_ = std::exchange(other.counting_ops_, nullptr);
+  FilterReader::operator=(std::move(other));
   return *this;
 }
 

@@ -140,13 +140,20 @@ Status RequireBlocks(const FilterReader& filter) {
   if (filter.blocks() != 0) return {};
   return Error(ErrorCode::kInvalidArgument, "the filter was moved from: it has no blocks to save");
 }
+
+// The spilled counters are sorted into memory of their own, which may be large.
+Error NoMemoryToSave() { return Error(ErrorCode::kOutOfMemory, "no memory to write the filter's spilled counters"); }
 }  // namespace
 
 void FilterReader::Save(const std::string& path) const { TrySave(path).value(); }
 
 Status FilterReader::TrySave(const std::string& path) const {
   if (Status s = RequireBlocks(*this); !s.ok()) return s;
-  return detail::WriteSnapshotFile(path, InfoOf(*this), Sections(*this, spill_.get()).all());
+  try {
+    return detail::WriteSnapshotFile(path, InfoOf(*this), Sections(*this, spill_.get()).all());
+  } catch (const std::bad_alloc&) {
+    return NoMemoryToSave();
+  }
 }
 
 size_t FilterReader::SerializedBytes() const noexcept {
@@ -160,7 +167,11 @@ size_t FilterReader::SerializeTo(std::span<std::byte> out) const { return TrySer
 
 Result<size_t> FilterReader::TrySerializeTo(std::span<std::byte> out) const {
   if (Status s = RequireBlocks(*this); !s.ok()) return s.error();
-  return detail::SerializeSnapshot(out, InfoOf(*this), Sections(*this, spill_.get()).all());
+  try {
+    return detail::SerializeSnapshot(out, InfoOf(*this), Sections(*this, spill_.get()).all());
+  } catch (const std::bad_alloc&) {
+    return NoMemoryToSave();
+  }
 }
 
 Filter Filter::Load(const std::string& path, const MemoryPolicy& memory) { return TryLoad(path, memory).value(); }

@@ -24,7 +24,7 @@ std::optional<uint64_t> LowestLimit(const std::string& root, std::string group, 
   std::optional<uint64_t> lowest;
   while (true) {
     while (!group.empty() && group.back() == '/') group.pop_back();
-    if (const auto limit = ReadLimitFile(root + group + "/" + file_name)) {
+    if (const auto limit = ReadLimitFile(std::string(root).append(group).append("/").append(file_name))) {
       lowest = std::min(lowest.value_or(std::numeric_limits<uint64_t>::max()), *limit);
     }
     if (group.empty()) return lowest;
@@ -60,8 +60,8 @@ std::optional<uint64_t> ControlGroupLimit(const std::string& groups_file, const 
 
 MemoryLimit ReadMemoryLimit() {
   MemoryLimit result{std::numeric_limits<uint64_t>::max(), "this machine"};
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page_bytes = sysconf(_SC_PAGESIZE);
+  const auto pages = sysconf(_SC_PHYS_PAGES);
+  const auto page_bytes = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page_bytes > 0) result.bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes);
   if (const auto limit = ControlGroupLimit(); limit && *limit < result.bytes) {
     result = {*limit, "this process's control group"};
@@ -70,7 +70,7 @@ MemoryLimit ReadMemoryLimit() {
 }
 
 std::string FormatBytes(uint64_t bytes) {
-  const std::string exact = std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+  std::string exact = std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
   if (bytes < 1024) return exact;
   static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes) / 1024;

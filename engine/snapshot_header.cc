@@ -299,8 +299,9 @@ Status CheckFilterHeader(const SnapshotInfo& info, const std::string& source) {
   }
   const auto layout = static_cast<Layout>(info.layout_id);
   const auto zones = static_cast<uint64_t>(ZonesOf(layout));
-  if (info.zones != zones)
+  if (info.zones != zones) {
     return bad("zones", info.zones, std::to_string(zones) + " for layout " + std::to_string(info.layout_id));
+  }
   if (!IsValidHashCount(layout, info.k)) {
     return bad("k", info.k,
                layout == Layout::kSplit256

@@ -62,6 +62,7 @@ enum class ObjectKind : uint32_t {
 // The kinds that a reader takes.
 class ObjectKinds {
  public:
+  // NOLINTNEXTLINE(google-explicit-constructor): one kind is a set of kinds
   constexpr ObjectKinds(ObjectKind kind) : mask_(uint32_t{1} << static_cast<uint32_t>(kind)) {}
   constexpr ObjectKinds(ObjectKind a, ObjectKind b) : mask_(ObjectKinds(a).mask_ | ObjectKinds(b).mask_) {}
   constexpr bool Has(ObjectKind kind) const {

@@ -19,7 +19,7 @@ constexpr uint64_t kMaxBytes = uint64_t{1} << 56;
 constexpr uint64_t kLimitCheckBytes = uint64_t{1} << 20;
 
 uint64_t PageBytes() {
-  const long bytes = sysconf(_SC_PAGESIZE);
+  const auto bytes = sysconf(_SC_PAGESIZE);
   return bytes > 0 ? static_cast<uint64_t>(bytes) : 4096;
 }
 

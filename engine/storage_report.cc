@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kThpDirectory = "/sys/kernel/mm/transparent_hugepage/";
 
 uint64_t PageBytes() {
-  const long bytes = sysconf(_SC_PAGESIZE);
+  const auto bytes = sysconf(_SC_PAGESIZE);
   return bytes > 0 ? static_cast<uint64_t>(bytes) : 4096;
 }
 
@@ -74,9 +74,9 @@ std::string Percent(uint64_t part, uint64_t whole) {
 }
 
 std::string GrantedText(uint64_t resident, uint64_t huge) {
-  const std::string base_name = PageName(PageBytes());
+  std::string base_name = PageName(PageBytes());
   if (huge == 0) return base_name;
-  const std::string huge_name = PageName(HugePageBytesOfKernel()) + " (transparent)";
+  std::string huge_name = PageName(HugePageBytesOfKernel()) + " (transparent)";
   if (huge >= resident) return huge_name;
   return huge_name + " " + Percent(huge, resident) + ", " + base_name + " " + Percent(resident - huge, resident);
 }

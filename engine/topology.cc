@@ -12,7 +12,7 @@ uint64_t CacheOf(hwloc_topology_t topology, hwloc_obj_type_t type) {
 }
 
 uint64_t Sysconf(int name) {
-  const long value = sysconf(name);
+  const auto value = sysconf(name);
   return value > 0 ? static_cast<uint64_t>(value) : 0;
 }
 

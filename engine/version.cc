@@ -4,6 +4,7 @@
 
 // Two steps, so that the macros' values are quoted and not their names.
 #define BLOOMLINE_QUOTE(text) #text
+// NOLINTNEXTLINE(bugprone-macro-parentheses): they would be quoted too
 #define BLOOMLINE_DOTTED(major, minor, patch) BLOOMLINE_QUOTE(major.minor.patch)
 
 namespace bloomline {

@@ -59,7 +59,7 @@ HWY_INLINE V64 MixVector(D64 d, V64 key, V64 mask) {
 }
 
 // floor(h · blocks / 2^64), blocks < 2^32.
-HWY_INLINE V64 BlockVector(D64 d, V64 h, V64 blocks) {
+HWY_INLINE V64 BlockVector(V64 h, V64 blocks) {
   const hn::Repartition<uint32_t, D64> d32;
   const V64 low = hn::MulEven(hn::BitCast(d32, h), hn::BitCast(d32, blocks));
   const V64 high = hn::MulEven(hn::BitCast(d32, hn::ShiftRight<32>(h)), hn::BitCast(d32, blocks));
@@ -67,7 +67,7 @@ HWY_INLINE V64 BlockVector(D64 d, V64 h, V64 blocks) {
 }
 
 // The split256 form: ((h >> 32) · blocks) >> 32.
-HWY_INLINE V64 BlockVectorHigh(D64 d, V64 h, V64 blocks) {
+HWY_INLINE V64 BlockVectorHigh(V64 h, V64 blocks) {
   const hn::Repartition<uint32_t, D64> d32;
   return hn::ShiftRight<32>(hn::MulEven(hn::BitCast(d32, hn::ShiftRight<32>(h)), hn::BitCast(d32, blocks)));
 }

@@ -111,10 +111,10 @@ HWY_INLINE void StashVector(const detail::BlockBits& bits, V64 h, size_t j, Stas
   const D64 d;
   const V64 blocks = hn::Set(d, bits.blocks);
   if constexpr (kSpecOf<kId>.is_split256()) {
-    hn::Store(hn::ShiftLeft<5>(BlockVectorHigh(d, h, blocks)), d, stash.offset[0] + j);
+    hn::Store(hn::ShiftLeft<5>(BlockVectorHigh(h, blocks)), d, stash.offset[0] + j);
     hn::Store(h, d, stash.field[0] + j);
   } else {
-    const V64 block = hn::ShiftLeft<6>(BlockVector(d, h, blocks));
+    const V64 block = hn::ShiftLeft<6>(BlockVector(h, blocks));
     V64 g = hn::Mul(h, hn::Set(d, kFirstG));
     if constexpr (kVertical) {
       StashZones<kId>(block, g, j, stash, std::make_index_sequence<static_cast<size_t>(kSpecOf<kId>.k)>());

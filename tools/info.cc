@@ -57,7 +57,7 @@ class InfoCommand final : public Command {
 
   void Run(const CommonOptions& common) override {
     if (HoldsCounters(file_)) {
-      Show(LoadCounting(file_), common.json);  // a view does not know the side table
+      Show(LoadCounting(file_), common.json);  // a view does not report its overflow
     } else {
       Show(Must(FilterView::TryMap(file_)), common.json);
     }

@@ -33,9 +33,11 @@ namespace bloomline {
 
 // Unsigned integers of 32 or 64 bits. Signed and floating-point values are refused at compile time: -1 and 0.5 are
 // rarely the keys that were meant. Cast to uint64_t to insert them.
+// NOLINTBEGIN(google-runtime-int): uint64_t is only one of the two that have 64 bits
 template <class T>
 concept IntegerKey =
     std::same_as<T, unsigned int> || std::same_as<T, unsigned long> || std::same_as<T, unsigned long long>;
+// NOLINTEND(google-runtime-int)
 
 // std::string, std::string_view, string literals.
 template <class T>
