@@ -10,6 +10,7 @@
 
 #include "engine/key_chunks.h"
 #include "engine/spill_counters.h"
+#include "engine/storage.h"
 #include "kernels/counting_layout.h"
 
 namespace bloomline {
@@ -239,8 +240,11 @@ uint64_t ConcurrentCountingFilter::InsertedCount() const noexcept {
 Result<CountingFilter> ConcurrentCountingFilter::TryCopy() const {
   Result<FilterConfig> config = FilterConfig::TryForBits(filter_.bits(), 8, filter_.layout());
   if (!config.ok()) return config.error();
-  Result<CountingFilter> copy = CountingFilter::Create(
-      config->WithSeed(filter_.seed()).WithKeyKind(filter_.key_kind()).WithTarget(filter_.target()), filter_.policy_);
+  Result<CountingFilter> copy = CountingFilter::Create(config->WithSeed(filter_.seed())
+                                                           .WithKeyKind(filter_.key_kind())
+                                                           .WithTarget(filter_.target())
+                                                           .WithMemory(filter_.storage_->policy()),
+                                                       filter_.policy_);
   if (!copy.ok()) return copy;
   copy->expected_keys_ = filter_.expected_keys_;
   copy->target_fpr_ = filter_.target_fpr_;

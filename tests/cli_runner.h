@@ -40,11 +40,12 @@ struct CliInput {
   // What comes down a pipe to stdin: the function writes to the descriptor. Neither this nor a path: /dev/null.
   std::function<void(int fd)> pipe;
   std::string stdin_path;
-  std::string stdout_path;    // where stdout goes instead of the result
+  std::string stdout_path;     // where stdout goes instead of the result
   bool append_stdout = false;  // to stdout_path, as >> does
-  bool close_stdout = false;  // the child starts without one
-  bool break_stdout = false;  // the child's stdout is a pipe that nobody reads
+  bool close_stdout = false;   // the child starts without one
+  bool break_stdout = false;   // the child's stdout is a pipe that nobody reads
   std::map<std::string, std::string> environment;
+  std::optional<uid_t> user;              // the child becomes this user, for what the superuser may do anyway
   std::optional<uint64_t> file_limit;     // RLIMIT_FSIZE, bytes
   std::optional<uint64_t> address_limit;  // RLIMIT_AS, bytes
 };
@@ -202,6 +203,7 @@ class CliTest : public testing::Test {
       const rlimit limit{*input.address_limit, *input.address_limit};
       ::setrlimit(RLIMIT_AS, &limit);
     }
+    if (input.user && ::setresuid(*input.user, *input.user, *input.user) != 0) std::_Exit(126);
     std::vector<std::string> strings = {"bloomline"};
     strings.insert(strings.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;

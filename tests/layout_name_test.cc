@@ -71,7 +71,8 @@ TEST(LayoutName, OthersAreRefusedByName) {
                                  "line512k99999999999",
                                  " auto",
                                  "classic",
-                                 "counting4"}) {
+                                 "counting4k8",
+                                 "counting16"}) {
     const Result<LayoutChoice> choice = TryParseLayout(name);
     ASSERT_FALSE(choice.ok()) << name;
     EXPECT_EQ(choice.error().code(), ErrorCode::kInvalidArgument);

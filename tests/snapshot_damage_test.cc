@@ -164,7 +164,7 @@ TEST(SnapshotForged, WithACorrectChecksum) {
       {"file length + 1", put(16, 8, 4161), kCorrupt, "4161"},
       {"file length 2^40", put(16, 8, uint64_t{1} << 40), kCorrupt, "1099511627776"},
       {"file length 0", put(16, 8, 0), kCorrupt, "4160"},
-      {"a counting filter", put(32, 4, 2), kUnsupported, "a counting filter"},
+      {"a classic filter", put(32, 4, 3), kUnsupported, "a classic filter"},
       {"kind 0", put(32, 4, 0), kUnsupported, "kind 0"},
       {"kind 99", put(32, 4, 99), kUnsupported, "kind 99"},
       {"layout 0", put(40, 1, 0), kCorrupt, "layout id is 0"},

@@ -60,7 +60,7 @@ TEST_F(ValidateTest, EverythingSmallPasses) {
     EXPECT_GE(cell["high"], cell["measured_fpr"]);
   }
   EXPECT_EQ(layouts, (std::set<std::string>{"word64", "sector512z2", "sector512z4", "split512", "sector512z8",
-                                            "line512", "split256"}));
+                                            "line512", "split256", "counting4", "counting8"}));
   for (const char* name : {"random", "sequential", "stride1", "stride60", "big-endian", "dense-low", "dense-high",
                            "pointers16", "pointers64", "ipv4", "doubles", "decimal", "hex", "uuid", "url", "words"}) {
     EXPECT_TRUE(patterns.contains(name)) << name;

@@ -65,7 +65,8 @@ class BLOOMLINE_API ConcurrentCountingFilter {
 
   uint64_t InsertedCount() const noexcept;  // adds less removes; of no particular moment while others write
 
-  // A copy of the content, to look at, save or merge; each line is of one moment. Error(kOutOfMemory).
+  // A copy of the content, to look at, save or merge; each line is of one moment. Under spill all of it is, and writers
+  // wait while it is made. Error(kOutOfMemory).
   Result<CountingFilter> TryCopy() const;
   // Gives the filter back; this object is only to be destroyed afterwards. No other thread may be in it.
   CountingFilter Release() &&;

@@ -40,8 +40,9 @@ class BLOOMLINE_API FilterConfig {
   static FilterConfig ForBits(uint64_t bits, int k = 8, Layout layout = Layout::kSplit512);
   static Result<FilterConfig> TryForBits(uint64_t bits, int k = 8, Layout layout = Layout::kSplit512);
 
-  // A filter of expected_keys · bits_per_key bits. bits_per_key 1 … 1024. 0 chooses the k with the lowest FPR;
-  // kAuto the fastest layout that needs at most 5 % more memory than the best to reach the best's FPR.
+  // A filter of expected_keys · bits_per_key bits of memory (counting4: 4 bits are a counter). bits_per_key 1 … 1024. 0
+  // chooses the k with the lowest FPR; kAuto the fastest layout that needs at most 5 % more memory than the best to
+  // reach the best's FPR.
   static FilterConfig ForBitsPerKey(uint64_t expected_keys, double bits_per_key, Layout layout = Layout::kAuto,
                                     int k = 0);
   static Result<FilterConfig> TryForBitsPerKey(uint64_t expected_keys, double bits_per_key,

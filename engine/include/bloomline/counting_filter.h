@@ -110,8 +110,7 @@ class BLOOMLINE_API CountingFilter final : public FilterReader {
   // Adds the counters of `other`: afterwards this filter holds what both held. saturate: sums stop at the maximum, for
   // good. reject: where any sum would exceed the maximum, Error(kMismatch) and this filter unchanged. spill: what is
   // beyond goes to the side table; Error(kOutOfMemory), or kMismatch where it would hold more than 2^62 counts, leaves
-  // this filter unchanged. Different policies, layouts,
-  // sizes, seeds or key kinds: Error(kMismatch) with both values.
+  // this filter unchanged. Different policies, layouts, sizes, seeds or key kinds: Error(kMismatch) with both values.
   void Merge(const CountingFilter& other);
   Status TryMerge(const CountingFilter& other);
   CountingFilter Clone() const;
