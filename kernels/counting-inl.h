@@ -99,40 +99,45 @@ HWY_INLINE Outcome RemoveKey(uint64_t* HWY_RESTRICT line, uint64_t g) {
 
 #elif BLOOMLINE_VECTOR_PROBE
 
+// The same for words w … of the line; a line is one to four vectors. No struct holds them: SVE's have no size.
 using DLine = hn::CappedTag<uint64_t, 8>;
 using VLine = hn::Vec<DLine>;
 
-// The same for words w … of the line; a line is one to four vectors.
+// Where the key's counters start.
 template <int kBits>
-struct Counters {
-  VLine line;
-  VLine unit;
-  VLine full;
-
-  HWY_INLINE Counters(const uint64_t* HWY_RESTRICT words, uint64_t g, size_t w) {
-    const DLine d;
-    const VLine field = hn::And(hn::Shr(hn::Set(d, g), hn::Load(d, kLaneFields<kCountingId>.bit_shift[0] + w)),
-                                hn::Set(d, uint64_t{64 - kBits}));
-    line = hn::Load(d, words + w);
-    unit = hn::Shl(hn::Set(d, 1), field);
-    full = hn::Shl(hn::Set(d, CounterMax(kBits)), field);
-  }
-  HWY_INLINE VLine Zero() const { return hn::VecFromMask(DLine(), hn::Eq(hn::And(line, full), hn::Zero(DLine()))); }
-  HWY_INLINE VLine Full() const { return hn::VecFromMask(DLine(), hn::Eq(hn::And(line, full), full)); }
-};
-
-// Whether any lane of the line is set in what `lanes` makes of its parts.
-template <int kBits, class Lanes>
-HWY_INLINE bool AnyLane(const uint64_t* HWY_RESTRICT line, uint64_t g, const Lanes& lanes) {
-  const DLine d;
-  VLine any = hn::Zero(d);
-  for (size_t w = 0; w < 8; w += hn::Lanes(d)) any = hn::Or(any, lanes(Counters<kBits>(line, g, w)));
-  return !hn::AllTrue(d, hn::Eq(any, hn::Zero(d)));
+HWY_INLINE VLine FieldOf(DLine d, uint64_t g, size_t w) {
+  return hn::And(hn::Shr(hn::Set(d, g), hn::Load(d, kLaneFields<kCountingId>.bit_shift[0] + w)),
+                 hn::Set(d, uint64_t{64 - kBits}));
+}
+// All ones in each of the key's counters.
+template <int kBits>
+HWY_INLINE VLine AllOnes(DLine d, VLine field) {
+  return hn::Shl(hn::Set(d, CounterMax(kBits)), field);
+}
+// All ones in the lanes whose counter is full.
+HWY_INLINE VLine FullLanes(DLine d, VLine words, VLine ones) {
+  return hn::VecFromMask(d, hn::Eq(hn::And(words, ones), ones));
 }
 
 template <int kBits>
 HWY_INLINE bool HasCounters(const uint64_t* HWY_RESTRICT line, uint64_t g) {
-  return !AnyLane<kBits>(line, g, [](const Counters<kBits>& counters) HWY_ATTR { return counters.Zero(); });
+  const DLine d;
+  VLine zero = hn::Zero(d);
+  for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
+    const VLine counters = hn::And(hn::Load(d, line + w), AllOnes<kBits>(d, FieldOf<kBits>(d, g, w)));
+    zero = hn::Or(zero, hn::VecFromMask(d, hn::Eq(counters, hn::Zero(d))));
+  }
+  return hn::AllTrue(d, hn::Eq(zero, hn::Zero(d)));
+}
+
+template <int kBits>
+HWY_INLINE bool AnyFull(const uint64_t* HWY_RESTRICT line, uint64_t g) {
+  const DLine d;
+  VLine full = hn::Zero(d);
+  for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
+    full = hn::Or(full, FullLanes(d, hn::Load(d, line + w), AllOnes<kBits>(d, FieldOf<kBits>(d, g, w))));
+  }
+  return !hn::AllTrue(d, hn::Eq(full, hn::Zero(d)));
 }
 
 template <int kBits>
@@ -140,38 +145,34 @@ HWY_INLINE uint64_t CountCounters(const uint64_t* HWY_RESTRICT line, uint64_t g)
   return SmallestCounter(kBits, line, g);
 }
 
+// Adds 1 to each of the key's counters, or takes 1 from it, where `wanted`; under saturate not from or to full ones.
+template <int kBits, OverflowPolicy kPolicy, bool kAdd>
+HWY_INLINE void Change(uint64_t* HWY_RESTRICT line, uint64_t g, bool wanted) {
+  const DLine d;
+  const VLine one = hn::Set(d, uint64_t{wanted});
+  for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
+    const VLine field = FieldOf<kBits>(d, g, w);
+    const VLine words = hn::Load(d, line + w);
+    VLine unit = hn::Shl(one, field);
+    if constexpr (kPolicy == OverflowPolicy::kSaturate) {
+      unit = hn::AndNot(FullLanes(d, words, AllOnes<kBits>(d, field)), unit);
+    }
+    hn::Store(kAdd ? hn::Add(words, unit) : hn::Sub(words, unit), d, line + w);
+  }
+}
+
 template <int kBits, OverflowPolicy kPolicy>
 HWY_INLINE Outcome AddKey(uint64_t* HWY_RESTRICT line, uint64_t g) {
-  const DLine d;
-  bool refused = false;
-  if constexpr (kPolicy != OverflowPolicy::kSaturate) {
-    refused = AnyLane<kBits>(line, g, [](const Counters<kBits>& counters) HWY_ATTR { return counters.Full(); });
-  }
-  const VLine wanted = hn::Set(d, refused ? 0 : ~uint64_t{0});
-  for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
-    const Counters<kBits> counters(line, g, w);
-    VLine unit = hn::And(counters.unit, wanted);
-    if constexpr (kPolicy == OverflowPolicy::kSaturate) unit = hn::AndNot(counters.Full(), unit);
-    hn::Store(hn::Add(counters.line, unit), d, line + w);
-  }
+  const bool refused = kPolicy != OverflowPolicy::kSaturate && AnyFull<kBits>(line, g);
+  Change<kBits, kPolicy, true>(line, g, !refused);
   return refused ? Outcome::kFull : Outcome::kDone;
 }
 
 template <int kBits, OverflowPolicy kPolicy>
 HWY_INLINE Outcome RemoveKey(uint64_t* HWY_RESTRICT line, uint64_t g) {
-  const DLine d;
   const bool present = HasCounters<kBits>(line, g);
-  bool full = false;
-  if constexpr (kPolicy == OverflowPolicy::kSpill) {
-    full = AnyLane<kBits>(line, g, [](const Counters<kBits>& counters) HWY_ATTR { return counters.Full(); });
-  }
-  const VLine wanted = hn::Set(d, present && !full ? ~uint64_t{0} : 0);
-  for (size_t w = 0; w < 8; w += hn::Lanes(d)) {
-    const Counters<kBits> counters(line, g, w);
-    VLine unit = hn::And(counters.unit, wanted);
-    if constexpr (kPolicy == OverflowPolicy::kSaturate) unit = hn::AndNot(counters.Full(), unit);
-    hn::Store(hn::Sub(counters.line, unit), d, line + w);
-  }
+  const bool full = kPolicy == OverflowPolicy::kSpill && AnyFull<kBits>(line, g);
+  Change<kBits, kPolicy, false>(line, g, present && !full);
   if (!present) return Outcome::kAbsent;
   return full ? Outcome::kFull : Outcome::kDone;
 }
