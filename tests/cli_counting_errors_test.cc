@@ -167,6 +167,26 @@ TEST_F(CliCountingTest, AReadOnlyDirectoryKeepsItsFile) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(Path("d")), {}), 1);
 }
 
+TEST_F(CliCountingTest, AWriteProtectedFilterIsNotReplaced) {
+  constexpr uid_t kNobody = 65534;
+  Build(Keys(0, 1000), 1000, "spill");
+  const std::string before = ReadFile(Path("f"));
+  CliInput input;
+  if (::geteuid() == 0) {
+    input.user = kNobody;
+    for (const char* name : {"", "keys", "f"}) {
+      ASSERT_EQ(::chown(Path(name).c_str(), kNobody, static_cast<gid_t>(-1)), 0);
+    }
+    if (Run({"--version"}, input).exit_code != 0) GTEST_SKIP() << "another user cannot run the program where it lies";
+  }
+  ASSERT_EQ(::chmod(Path("f").c_str(), 0444), 0);
+  for (const std::string command : {"add", "remove"}) {
+    ExpectError({command, Path("f"), "--keys", Path("keys")}, 3, {"f", "is not to be changed", "Permission denied"},
+                input);
+  }
+  EXPECT_EQ(ReadFile(Path("f")), before);
+}
+
 TEST_F(CliCountingTest, SavesThroughLinksAndKeepsTheMode) {
   Build({}, 1000, "saturate");
   ASSERT_EQ(::chmod(Path("f").c_str(), 0640), 0);

@@ -1,6 +1,7 @@
 // bloomline validate, end to end: what is right passes, what is broken is found, and the statistics are those that a
 // direct calculation gives.
 #include <gtest/gtest.h>
+#include <filesystem>
 
 #include <algorithm>
 #include <cmath>
@@ -267,6 +268,27 @@ TEST_F(ValidateTest, Arguments) {
   for (const char* word : {"--family-error", "--words", "Exit codes", "Examples:"}) {
     EXPECT_NE(help.out.find(word), std::string::npos) << word;
   }
+}
+
+// One of two outputs under one name would be lost, also where the file is not there yet.
+TEST_F(ValidateTest, TwoOutputsAreTwoFiles) {
+  const std::vector<std::string> run = {"validate", "--keys",         "100", "--layouts", "split512", "--patterns",
+                                        "random",   "--bits-per-key", "10",  "--probes",  "1000"};
+  const auto refused = [&](const std::string& csv, const std::string& svg) {
+    std::vector<std::string> arguments = run;
+    for (const std::string& argument : {std::string("--csv"), csv, std::string("--svg"), svg}) {
+      arguments.push_back(argument);
+    }
+    ExpectError(arguments, 2, {"--svg", "is the same file as --csv"});
+  };
+  refused(Path("new"), Path("new"));
+  refused(Path("new"), Path("./new"));
+  std::filesystem::create_symlink(Path("new"), Path("link"));
+  refused(Path("new"), Path("link"));
+  EXPECT_FALSE(std::filesystem::exists(Path("new")));
+  std::vector<std::string> dash = run;
+  dash.insert(dash.end(), {"--csv", "-"});
+  ExpectError(dash, 2, {"--csv -", "must be the name of a file"});
 }
 
 }  // namespace

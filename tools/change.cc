@@ -1,6 +1,8 @@
 // bloomline add and bloomline remove: keys into a counting filter in a file, and out of it again.
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -40,6 +42,7 @@ constexpr Direction kAdd = {
     "Loads FILTER, adds every key, as often as it comes, and saves FILTER back. The file is replaced when all is\n"
     "done; an error before, also one in the keys, leaves it as it was. A file that somebody else has replaced\n"
     "meanwhile stays as that left it, an error; still, run commands that change a file one after the other.\n"
+    "Other hard links to FILTER keep what they had.\n"
     "Under reject a key is refused where one of its counters is full; saturate and spill refuse none. --output\n"
     "refused writes those keys as they came (lines end with LF, u64le keys are 8 bytes); with --json they go to\n"
     "--lines-to only. ns_per_key is time in the filter only. The exit code is 0 where keys were refused, too.\n"
@@ -57,10 +60,13 @@ constexpr Direction kRemove = {
     "removing",
     "Loads FILTER, takes every key out once for each time it comes, and saves FILTER back. The file is replaced when\n"
     "all is done; an error before, also one in the keys, leaves it as it was. A file that somebody else has\n"
-    "replaced meanwhile stays as that left it, an error; still, run commands that change a file one after the other.\n"
+    "replaced meanwhile stays as that left it, an error; still, run commands that change a file one after the other. "
+    "Other\n"
+    "hard links to FILTER keep what they had.\n"
     "A key with a counter at 0 is certainly absent: nothing changes. --output absent writes those keys as they came\n"
     "(lines end with LF, u64le keys are 8 bytes); with --json they go to --lines-to only.\n"
-    "Remove only what was added: a foreign key that passes by chance, at the filter's FPR, cannot be told from a\n"
+    "Remove only what was added, and not what add refused (add --output refused lists it): a foreign key that passes "
+    "by chance, at the filter's FPR, cannot be told from a\n"
     "member and takes from the counters of others, which may then be missed. ns_per_key is time in the filter only.\n"
     "The exit code is 0 where keys were absent, too.\n"
     "\n"
@@ -146,6 +152,8 @@ class ChangeCommand final : public Command {
   // The filter is written where it was read. Before any key is read.
   void CheckFiles() const {
     CheckOutput(file_, "FILTER");
+    // Replacing a file takes no right to write to it, but whoever took that right away meant something by it.
+    if (::access(file_.c_str(), W_OK) != 0) ThrowSystem(Printable(file_) + ": is not to be changed", errno);
     CheckOutputIsNot("FILTER", file_, "--keys", keys_.path);
   }
 

@@ -150,8 +150,14 @@ class FprCommand final : public Command {
   }
 
   double PerKey() const {
-    const double value = ParseReal("--bits-per-key", *bits_per_key_, 0, 1048576);
-    if (value == 0) ThrowUsage("--bits-per-key", *bits_per_key_, "must be above 0, up to 1048576");
+    const char* const allowed = "must be a number above 0, up to 1048576";
+    double value = 0;
+    try {
+      value = ParseReal("--bits-per-key", *bits_per_key_, 0, 1048576);
+    } catch (const CliError&) {
+      ThrowUsage("--bits-per-key", *bits_per_key_, allowed);
+    }
+    if (value == 0) ThrowUsage("--bits-per-key", *bits_per_key_, allowed);
     return value;
   }
 
@@ -185,7 +191,7 @@ class FprCommand final : public Command {
       throw CliError(kExitUsage, "--table and --svg show all layouts: no other option goes with them");
     }
     if (svg_) {
-      CheckOutput(*svg_);
+      CheckOutput(*svg_, "--svg");
       ByteSink file = ByteSink::File("--svg", *svg_);
       file.Write(OverviewChart().Svg());
       file.Finish();

@@ -89,11 +89,11 @@ KeyReader::~KeyReader() {
 }
 
 void KeyReader::ThrowRagged(uint64_t keys, uint64_t bytes) const {
-  throw CliError(kExitInput, name_ + ": " + FormatCount(bytes) + (bytes == 1 ? " byte is" : " bytes are") +
-                                 " not whole 8-byte keys: " +
-                                 (bytes - 8 * keys == 1 ? "1 byte remains"
-                                                        : std::to_string(bytes - 8 * keys) + " bytes remain") +
-                                 " after key " + FormatCount(keys));
+  throw CliError(kExitInput,
+                 name_ + ": " + FormatCount(bytes) + (bytes == 1 ? " byte is" : " bytes are") +
+                     " not whole 8-byte keys: " +
+                     (bytes - 8 * keys == 1 ? "1 byte remains" : std::to_string(bytes - 8 * keys) + " bytes remain") +
+                     " after key " + FormatCount(keys));
 }
 
 size_t KeyReader::ReadSome(char* out, size_t size) {

@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+#include <filesystem>
+#include <system_error>
 
 #include <algorithm>
 #include <cerrno>
@@ -203,6 +205,20 @@ void CheckOutputIsNot(std::string_view output_option, const std::string& output,
   ThrowUsage(output_option, output,
              "is the same file as " + std::string(option == "FILTER" ? "the filter" : option) +
                  (IsStdin(option, input) ? " - (standard input)" : ""));
+}
+
+void CheckOutputsDiffer(std::string_view option, const std::string& output, std::string_view other_option,
+                        const std::string& other) {
+  CheckOutputIsNot(option, output, other_option, other);
+  const auto place = [](std::string_view name, const std::string& path) {
+    std::error_code error;
+    const std::string target = ResolveLinks(std::string(name), path);
+    const std::filesystem::path canonical = std::filesystem::weakly_canonical(target, error);
+    return error ? target : canonical.lexically_normal().string();
+  };
+  if (place(option, output) == place(other_option, other)) {
+    ThrowUsage(option, output, "is the same file as " + std::string(other_option));
+  }
 }
 
 void CheckOutputIsNotStandard(std::string_view output_option, const std::string& output) {

@@ -57,6 +57,9 @@ void CheckOutput(const std::string& out, std::string_view option = "--out");
 // destroy; and one that is where standard output or error goes, whose other lines it would make vanish.
 void CheckOutputIsNot(std::string_view output_option, const std::string& output, std::string_view option,
                       const std::string& input);
+// Refuses two outputs that would be one file, also where neither is there yet.
+void CheckOutputsDiffer(std::string_view option, const std::string& output, std::string_view other_option,
+                        const std::string& other);
 void CheckOutputIsNotStandard(std::string_view output_option, const std::string& output);
 // Refuses an input that standard output appends to or overwrites while it is read.
 void CheckStdoutIsNot(std::string_view option, const std::string& input);

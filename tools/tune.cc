@@ -61,8 +61,9 @@ class TuneCommand final : public Command {
     // Made before the time is spent: a directory that is not there is known at once.
     std::optional<ByteSink> svg;
     if (svg_) {
+      if (*svg_ == "-") ThrowUsage("--svg", *svg_, "must be the name of a file");
       CheckOutputIsNotStandard("--svg", *svg_);
-      if (calibration_file_) CheckOutputIsNot("--svg", *svg_, "--calibration", *calibration_file_);
+      if (calibration_file_) CheckOutputsDiffer("--svg", *svg_, "--calibration", *calibration_file_);
       svg.emplace(ByteSink::File("--svg", *svg_));
     }
     const Calibration calibration = GetCalibration(calibration_);

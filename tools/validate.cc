@@ -223,8 +223,9 @@ class ValidateCommand final : public Command {
 
   std::optional<ByteSink> OpenOutput(const char* option, const std::optional<std::string>& path) const {
     if (!path) return std::nullopt;
+    if (*path == "-") ThrowUsage(option, *path, "must be the name of a file");
     if (words_) CheckOutputIsNot(option, *path, "--words", *words_);
-    if (option == std::string_view("--svg") && csv_) CheckOutputIsNot(option, *path, "--csv", *csv_);
+    if (option == std::string_view("--svg") && csv_) CheckOutputsDiffer(option, *path, "--csv", *csv_);
     CheckOutputIsNotStandard(option, *path);
     return ByteSink::File(option, *path);
   }
