@@ -27,17 +27,10 @@ struct TargetOps<Layout::kCounting8, HWY_TARGET> {
 #include "kernels/dispatch-inl.h"
 namespace bloomline::kernels {
 namespace {
-template <Layout kLayout, int kBit = 0>
+template <Layout kLayout>
 const detail::CountingOps* FindCountingForTarget(OverflowPolicy policy, int64_t target) {
-  if constexpr (kBit == 63) {
-    return nullptr;
-  } else {
-    constexpr int64_t kTarget = int64_t{1} << kBit;
-    if constexpr ((HWY_TARGETS & kTarget) != 0) {
-      if (target == kTarget) return TargetOps<kLayout, kTarget>::FindCounting(policy);
-    }
-    return FindCountingForTarget<kLayout, kBit + 1>(policy, target);
-  }
+  return FindAtTarget<detail::CountingOps>(
+      target, [policy]<int64_t kTarget>() { return TargetOps<kLayout, kTarget>::FindCounting(policy); });
 }
 }  // namespace
 

@@ -13,38 +13,9 @@
 
 #include "bloomline/concurrent_counting_filter.h"
 #include "bloomline/counting_filter.h"
+#include "tests/allocation_counter.h"
 #include "tests/counting_util.h"
 #include "tests/snapshot_util.h"
-
-// ---- Every allocation of this program is counted, and one of them can be made to fail.
-namespace {
-size_t allocations = 0;
-size_t failing = ~size_t{0};  // the number of the allocation that fails
-void* CountedAllocation(size_t bytes, size_t alignment) {
-  if (allocations++ == failing) throw std::bad_alloc();
-  void* memory = nullptr;
-  if (posix_memalign(&memory, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes == 0 ? 1 : bytes) != 0) {
-    throw std::bad_alloc();
-  }
-  return memory;
-}
-}  // namespace
-void* operator new(size_t bytes) { return CountedAllocation(bytes, alignof(std::max_align_t)); }
-void* operator new[](size_t bytes) { return CountedAllocation(bytes, alignof(std::max_align_t)); }
-void* operator new(size_t bytes, std::align_val_t alignment) {
-  return CountedAllocation(bytes, static_cast<size_t>(alignment));
-}
-void* operator new[](size_t bytes, std::align_val_t alignment) {
-  return CountedAllocation(bytes, static_cast<size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace bloomline {
 namespace {

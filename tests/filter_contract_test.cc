@@ -13,36 +13,8 @@
 
 #include "bloomline/filter.h"
 #include "bloomline/target.h"
+#include "tests/allocation_counter.h"
 #include "tests/test_util.h"
-
-// ---- Every allocation of this program is counted.
-namespace {
-size_t allocations = 0;
-void* CountedAllocation(size_t bytes, size_t alignment) {
-  ++allocations;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes == 0 ? 1 : bytes) != 0) {
-    throw std::bad_alloc();
-  }
-  return memory;
-}
-}  // namespace
-void* operator new(size_t bytes) { return CountedAllocation(bytes, alignof(std::max_align_t)); }
-void* operator new[](size_t bytes) { return CountedAllocation(bytes, alignof(std::max_align_t)); }
-void* operator new(size_t bytes, std::align_val_t alignment) {
-  return CountedAllocation(bytes, static_cast<size_t>(alignment));
-}
-void* operator new[](size_t bytes, std::align_val_t alignment) {
-  return CountedAllocation(bytes, static_cast<size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace bloomline {
 namespace {
