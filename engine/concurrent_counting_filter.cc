@@ -43,15 +43,17 @@ void StoreLine(const Line& old_line, const Line& line, uint64_t* words) {
 
 class ConcurrentCountingFilter::StripeLock {
  public:
-  explicit StripeLock(Stripe& stripe) : stripe_(stripe) {
-    for (int spins = 0; stripe_.locked.exchange(true, std::memory_order_acquire); ++spins) {
-      while (stripe_.locked.load(std::memory_order_relaxed)) {
+  explicit StripeLock(Stripe& stripe) : stripe_(stripe) { Take(stripe); }
+  ~StripeLock() { Give(stripe_); }
+  static void Take(Stripe& stripe) {
+    for (int spins = 0; stripe.locked.exchange(true, std::memory_order_acquire); ++spins) {
+      while (stripe.locked.load(std::memory_order_relaxed)) {
         // The holder may have lost its core.
         if (++spins >= kSpinsBeforeYield) std::this_thread::yield();
       }
     }
   }
-  ~StripeLock() { stripe_.locked.store(false, std::memory_order_release); }
+  static void Give(Stripe& stripe) { stripe.locked.store(false, std::memory_order_release); }
   StripeLock(const StripeLock&) = delete;
   StripeLock& operator=(const StripeLock&) = delete;
 
@@ -160,13 +162,13 @@ size_t ConcurrentCountingFilter::ChangeHashes(const uint64_t* hashes, size_t cou
 
 template <class Keys>
 size_t ConcurrentCountingFilter::ChangeBatch(const Keys& keys, std::span<uint64_t> bitmap, bool add) noexcept {
-  const size_t count = bitmap.empty() ? keys.size() : detail::Covered(keys.size(), bitmap.size());
+  const size_t count = detail::CoveredOrAll(keys.size(), bitmap);
   uint64_t hashes[kChunk];
   size_t failed = 0;
   for (size_t first = 0; first < count; first += kChunk) {
     const size_t size = std::min(kChunk, count - first);
     for (size_t i = 0; i < size; ++i) hashes[i] = HashOf(keys[first + i]);
-    failed += ChangeHashes(hashes, size, bitmap.empty() ? nullptr : bitmap.data() + first / kChunk, add);
+    failed += ChangeHashes(hashes, size, detail::WordsFrom(bitmap, first), add);
   }
   return failed;
 }
@@ -179,8 +181,7 @@ size_t ConcurrentCountingFilter::AddBatch(std::span<const std::string_view> keys
   return ChangeBatch(keys, refused, true);
 }
 size_t ConcurrentCountingFilter::AddHashBatch(std::span<const uint64_t> hashes, std::span<uint64_t> refused) noexcept {
-  const size_t count = refused.empty() ? hashes.size() : detail::Covered(hashes.size(), refused.size());
-  return ChangeHashes(hashes.data(), count, refused.empty() ? nullptr : refused.data(), true);
+  return ChangeHashes(hashes.data(), detail::CoveredOrAll(hashes.size(), refused), detail::WordsFrom(refused, 0), true);
 }
 size_t ConcurrentCountingFilter::RemoveBatch(std::span<const uint64_t> keys, std::span<uint64_t> absent) noexcept {
   return ChangeBatch(keys, absent, false);
@@ -191,8 +192,7 @@ size_t ConcurrentCountingFilter::RemoveBatch(std::span<const std::string_view> k
 }
 size_t ConcurrentCountingFilter::RemoveHashBatch(std::span<const uint64_t> hashes,
                                                  std::span<uint64_t> absent) noexcept {
-  const size_t count = absent.empty() ? hashes.size() : detail::Covered(hashes.size(), absent.size());
-  return ChangeHashes(hashes.data(), count, absent.empty() ? nullptr : absent.data(), false);
+  return ChangeHashes(hashes.data(), detail::CoveredOrAll(hashes.size(), absent), detail::WordsFrom(absent, 0), false);
 }
 
 void ConcurrentCountingFilter::MayContainHashBatch(std::span<const uint64_t> hashes,
@@ -248,35 +248,30 @@ Result<CountingFilter> ConcurrentCountingFilter::TryCopy() const {
   if (!copy.ok()) return copy;
   copy->expected_keys_ = filter_.expected_keys_;
   copy->target_fpr_ = filter_.target_fpr_;
-  // All stripes are held at once where there is a side table, whose entries belong to counters of any of them.
-  if (filter_.spill_ != nullptr) {
-    for (size_t i = 0; i < stripe_count_; ++i) {
-      while (stripes_[i].locked.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-    }
-  }
-  bool has_memory = true;
-  for (uint64_t block = 0; block < filter_.blocks(); ++block) {
+  const auto copy_line = [&](uint64_t block) {
     const size_t at = static_cast<size_t>(block) * detail::kWordsPerLine;
-    if (filter_.spill_ != nullptr) {
-      const Line line = LoadLine(filter_.bits_.words + at);
-      std::copy(line.begin(), line.end(), copy->bits_.words + at);
-    } else {
+    const Line line = LoadLine(filter_.bits_.words + at);
+    std::copy(line.begin(), line.end(), copy->bits_.words + at);
+  };
+  if (filter_.spill_ == nullptr) {
+    for (uint64_t block = 0; block < filter_.blocks(); ++block) {
       const StripeLock lock(StripeOf(block));
-      const Line line = LoadLine(filter_.bits_.words + at);
-      std::copy(line.begin(), line.end(), copy->bits_.words + at);
+      copy_line(block);
     }
+    copy->inserted_ = InsertedCount();
+    return copy;
   }
-  if (filter_.spill_ != nullptr) {
-    try {
-      *copy->spill_ = *filter_.spill_;
-    } catch (const std::bad_alloc&) {
-      has_memory = false;
-    }
+  // The side table's entries belong to counters of any stripe: all are held at once.
+  for (size_t i = 0; i < stripe_count_; ++i) StripeLock::Take(stripes_[i]);
+  for (uint64_t block = 0; block < filter_.blocks(); ++block) copy_line(block);
+  bool has_memory = true;
+  try {
+    *copy->spill_ = *filter_.spill_;
+  } catch (const std::bad_alloc&) {
+    has_memory = false;
   }
   copy->inserted_ = InsertedCount();
-  if (filter_.spill_ != nullptr) {
-    for (size_t i = 0; i < stripe_count_; ++i) stripes_[i].locked.store(false, std::memory_order_release);
-  }
+  for (size_t i = 0; i < stripe_count_; ++i) StripeLock::Give(stripes_[i]);
   if (!has_memory) return Error(ErrorCode::kOutOfMemory, "no memory for a copy of the spilled counters");
   return copy;
 }

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "bloomline/fpr_model.h"
-#include "engine/block_rates.h"
+#include "kernels/counting_layout.h"
 
 namespace bloomline {
 
@@ -14,8 +14,7 @@ namespace bloomline {
 // counting Bloom filters: Fan, Cao, Almeida, Broder 2000, who bound the same tail).
 double CounterOverflowChance(Layout layout, uint64_t blocks, uint64_t n) noexcept {
   if (!IsCounting(layout) || blocks == 0) return std::numeric_limits<double>::quiet_NaN();
-  const int counter_bits = BlockBits(layout) / CellsPerBlock(layout);
-  const double max = std::ldexp(1.0, counter_bits) - 1;
+  const auto max = static_cast<double>(kernels::CounterMax(kernels::CounterBits(layout)));
   const auto keys = static_cast<double>(n);
   if (keys <= max) return 0;
   const double counters = static_cast<double>(blocks) * CellsPerBlock(layout);

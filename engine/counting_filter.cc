@@ -20,9 +20,11 @@
 namespace bloomline {
 namespace {
 
+using detail::CoveredOrAll;
 using detail::ForHashChunks;
 using detail::Hashes;
 using detail::KeySpan;
+using detail::WordsFrom;
 
 // What the kernels call for keys that meet a full counter.
 struct SpillContext {
@@ -163,17 +165,14 @@ size_t CountingFilter::Change(const KeySpan& keys, uint64_t* bitmap, bool add) n
 
 template <class Fixed>
 size_t CountingFilter::ChangeFixed(std::span<const Fixed> keys, std::span<uint64_t> bitmap, bool add) noexcept {
-  const size_t count = bitmap.empty() ? keys.size() : detail::Covered(keys.size(), bitmap.size());
-  return Change(detail::Keys(keys, 0, count), bitmap.empty() ? nullptr : bitmap.data(), add);
+  return Change(detail::Keys(keys, 0, CoveredOrAll(keys.size(), bitmap)), WordsFrom(bitmap, 0), add);
 }
 
 template <class Strings>
 size_t CountingFilter::ChangeStrings(const Strings& keys, std::span<uint64_t> bitmap, bool add) noexcept {
-  const size_t count = bitmap.empty() ? keys.size() : detail::Covered(keys.size(), bitmap.size());
   size_t failed = 0;
-  ForHashChunks(keys, count, bits_.seed, [&](size_t first, const KeySpan& hashes) {
-    failed += Change(hashes, bitmap.empty() ? nullptr : bitmap.data() + first / 64, add);
-  });
+  ForHashChunks(keys, CoveredOrAll(keys.size(), bitmap), bits_.seed,
+                [&](size_t first, const KeySpan& hashes) { failed += Change(hashes, WordsFrom(bitmap, first), add); });
   return failed;
 }
 
@@ -193,8 +192,7 @@ size_t CountingFilter::AddBatch(const BinaryColumn& keys, std::span<uint64_t> re
   return ChangeStrings(keys, refused, true);
 }
 size_t CountingFilter::AddHashBatch(std::span<const uint64_t> hashes, std::span<uint64_t> refused) noexcept {
-  const size_t count = refused.empty() ? hashes.size() : detail::Covered(hashes.size(), refused.size());
-  return Change(Hashes(hashes.data(), count), refused.empty() ? nullptr : refused.data(), true);
+  return Change(Hashes(hashes.data(), CoveredOrAll(hashes.size(), refused)), WordsFrom(refused, 0), true);
 }
 
 size_t CountingFilter::RemoveBatch(std::span<const uint64_t> keys, std::span<uint64_t> absent) noexcept {
@@ -213,8 +211,7 @@ size_t CountingFilter::RemoveBatch(const BinaryColumn& keys, std::span<uint64_t>
   return ChangeStrings(keys, absent, false);
 }
 size_t CountingFilter::RemoveHashBatch(std::span<const uint64_t> hashes, std::span<uint64_t> absent) noexcept {
-  const size_t count = absent.empty() ? hashes.size() : detail::Covered(hashes.size(), absent.size());
-  return Change(Hashes(hashes.data(), count), absent.empty() ? nullptr : absent.data(), false);
+  return Change(Hashes(hashes.data(), CoveredOrAll(hashes.size(), absent)), WordsFrom(absent, 0), false);
 }
 
 // `hash_of(i)` is asked for keys whose counters are all full under spill only.

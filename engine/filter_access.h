@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "bloomline/counting_filter.h"
 #include "bloomline/filter.h"
 #include "engine/spill_table.h"
 #include "engine/storage.h"
@@ -46,6 +47,14 @@ struct FilterAccess {
     reader.spill_ = std::move(spill);
     if (Status bound = reader.Bind(""); !bound.ok()) return bound.error();
     return Result<T>(std::move(filter));
+  }
+
+  // The same filter with the operations that only counters have.
+  static Result<CountingFilter> Bound(Result<CountingFilter> filter) {
+    if (filter.ok()) {
+      if (Status bound = filter->BindCounting(); !bound.ok()) return bound.error();
+    }
+    return filter;
   }
 };
 

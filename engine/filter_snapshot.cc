@@ -189,21 +189,13 @@ CountingFilter CountingFilter::Load(const std::string& path, const MemoryPolicy&
   return TryLoad(path, memory).value();
 }
 Result<CountingFilter> CountingFilter::TryLoad(const std::string& path, const MemoryPolicy& memory) {
-  Result<CountingFilter> filter = LoadFilter<CountingFilter>(path, ObjectKind::kCounting, memory);
-  if (filter.ok()) {
-    if (Status bound = filter->BindCounting(); !bound.ok()) return bound.error();
-  }
-  return filter;
+  return FilterAccess::Bound(LoadFilter<CountingFilter>(path, ObjectKind::kCounting, memory));
 }
 CountingFilter CountingFilter::Deserialize(std::span<const std::byte> bytes, const MemoryPolicy& memory) {
   return TryDeserialize(bytes, memory).value();
 }
 Result<CountingFilter> CountingFilter::TryDeserialize(std::span<const std::byte> bytes, const MemoryPolicy& memory) {
-  Result<CountingFilter> filter = DeserializeFilter<CountingFilter>(bytes, ObjectKind::kCounting, memory);
-  if (filter.ok()) {
-    if (Status bound = filter->BindCounting(); !bound.ok()) return bound.error();
-  }
-  return filter;
+  return FilterAccess::Bound(DeserializeFilter<CountingFilter>(bytes, ObjectKind::kCounting, memory));
 }
 
 constexpr ObjectKinds kViewable(ObjectKind::kFilter, ObjectKind::kCounting);

@@ -27,6 +27,15 @@ constexpr size_t WordsFor(size_t keys) { return keys / 64 + (keys % 64 != 0); }
 // The keys that a bitmap of `words` words has bits for.
 constexpr size_t Covered(size_t keys, size_t words) { return words >= WordsFor(keys) ? keys : words * 64; }
 
+// The same for a bitmap that may be left out: an empty one covers all keys.
+constexpr size_t CoveredOrAll(size_t keys, std::span<const uint64_t> bitmap) {
+  return bitmap.empty() ? keys : Covered(keys, bitmap.size());
+}
+// Where the bits of key `first`, a multiple of 64, go; null where the bitmap is left out.
+inline uint64_t* WordsFrom(std::span<uint64_t> bitmap, size_t first) {
+  return bitmap.empty() ? nullptr : bitmap.data() + first / 64;
+}
+
 inline KeySpan Keys(std::span<const uint64_t> keys, size_t first, size_t count) {
   return {keys.data() + first, count, KeyForm::kU64};
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/snapshot_header.h"
+#include "kernels/counting_layout.h"
 
 namespace bloomline::detail {
 namespace {
@@ -44,7 +45,7 @@ Status DecodeSpill(std::span<const std::byte> bytes, int counter_bits, std::span
                                           std::to_string(bytes.size()) + " bytes, which is no multiple of 16");
   }
   const auto per_word = static_cast<uint64_t>(64 / counter_bits);
-  const uint64_t max = (uint64_t{1} << counter_bits) - 1;
+  const uint64_t max = kernels::CounterMax(counter_bits);
   uint64_t least = 0;
   for (size_t i = 0; i < bytes.size() / kEntryBytes; ++i) {
     const uint64_t place = Load(bytes.data() + i * kEntryBytes);
