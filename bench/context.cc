@@ -3,11 +3,11 @@
 #include <benchmark/benchmark.h>
 #include <sys/utsname.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "bloomline/bloomline.h"
+#include "bloomline/topology.h"
 #include "engine/topology.h"
 
 #ifndef BLOOMLINE_BENCH_FLAGS
@@ -42,16 +42,6 @@ std::string Bracketed(const std::string& line) {
   return open == std::string::npos || close == std::string::npos ? line : line.substr(open + 1, close - open - 1);
 }
 
-int CountNodes() {
-  int nodes = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/sys/devices/system/node", error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("node") && name.size() > 4 && name[4] >= '0' && name[4] <= '9') ++nodes;
-  }
-  return nodes;
-}
-
 const char* Compiler() {
 #if defined(__clang__)
   return "clang " __clang_version__;
@@ -73,7 +63,7 @@ void AddContext(std::string_view target) {
   AddCustomContext("l1d_bytes", std::to_string(caches.l1));
   AddCustomContext("l2_bytes", std::to_string(caches.l2));
   AddCustomContext("l3_bytes", std::to_string(caches.l3));
-  AddCustomContext("numa_nodes", CountNodes() == 0 ? kUnknown : std::to_string(CountNodes()));
+  AddCustomContext("numa_nodes", std::to_string(Topology::Machine()->nodes().size()));
   AddCustomContext("governor", FirstLine("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
   AddCustomContext("transparent_huge_pages", Bracketed(FirstLine("/sys/kernel/mm/transparent_hugepage/enabled")));
   utsname system = {};

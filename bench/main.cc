@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/baselines.h"
 #include "bench/cases.h"
+#include "bench/concurrent.h"
 #include "bench/context.h"
 #include "bench/run.h"
 
@@ -82,6 +84,8 @@ int main(int argc, char** argv) {
 
   bloomline::bench::AddContext(options.target);
   for (const bloomline::bench::Case& c : bloomline::bench::MakeSuite(options)) bloomline::bench::Register(c);
+  bloomline::bench::RegisterConcurrent();
+  bloomline::bench::RegisterBaselines();
   const size_t matched = benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return matched == 0 || bloomline::bench::AnyFailed() ? 1 : 0;

@@ -21,10 +21,7 @@ using benchmark::State;
 
 std::atomic<bool> g_any_failed{false};
 
-void Fail(State& state, const std::string& message) {
-  g_any_failed = true;
-  state.SkipWithError(message.c_str());
-}
+void Fail(State& state, const std::string& message) { FailRow(state, message); }
 
 // Items per second, and what belongs to a filter.
 void Finish(State& state, size_t keys_per_pass, const Fixture* fixture) {
@@ -278,6 +275,11 @@ void Register(const Case& c) {
   if (c.threads.empty()) return;
   registered->UseRealTime();
   for (const int threads : c.threads) registered->Threads(threads);
+}
+
+void FailRow(State& state, const std::string& message) {
+  g_any_failed = true;
+  state.SkipWithError(message.c_str());
 }
 
 bool AnyFailed() { return g_any_failed; }

@@ -46,7 +46,48 @@ if(BLOOMLINE_BUILD_BENCH AND bench_sources)
     # Static: the limits are measured with internal kernels, which the shared library does not export.
     target_link_libraries(bloomline_bench PRIVATE bloomline::bloomline_static benchmark::benchmark
       ${library_dependencies})
+    # The plain split-block filter is what the name says.
+    set_source_files_properties(bench/split_block_plain.cc PROPERTIES COMPILE_OPTIONS
+      "$<IF:$<CXX_COMPILER_ID:GNU>,-fno-tree-vectorize,-fno-vectorize;-fno-slp-vectorize>")
+    # Other filters to measure against, where they are installed.
+    find_path(libbloom_include bloom.h)
+    find_library(libbloom_library bloom)
+    if(libbloom_include AND libbloom_library)
+      target_include_directories(bloomline_bench SYSTEM PRIVATE ${libbloom_include})
+      target_link_libraries(bloomline_bench PRIVATE ${libbloom_library})
+      target_compile_definitions(bloomline_bench PRIVATE BLOOMLINE_BENCH_LIBBLOOM)
+    endif()
+    # Not by its package file, which asks for snappy's development files without depending on them.
+    find_path(leveldb_include leveldb/filter_policy.h)
+    find_library(leveldb_library leveldb)
+    if(leveldb_include AND leveldb_library)
+      target_include_directories(bloomline_bench SYSTEM PRIVATE ${leveldb_include})
+      target_link_libraries(bloomline_bench PRIVATE ${leveldb_library})
+      target_compile_definitions(bloomline_bench PRIVATE BLOOMLINE_BENCH_LEVELDB)
+    endif()
   else()
     message(STATUS "No benchmarks: Google Benchmark not found (libbenchmark-dev; tools/setup.sh bench)")
+  endif()
+endif()
+
+if(BLOOMLINE_BUILD_BENCH AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT CMAKE_CROSSCOMPILING)
+  # For tools/instructions.sh, which asks for it; not part of `all`.
+  find_path(callgrind_include valgrind/callgrind.h)
+  if(callgrind_include)
+    add_executable(bloomline_instructions EXCLUDE_FROM_ALL bench/instructions/main.cc)
+    bloomline_program(bloomline_instructions)
+    target_include_directories(bloomline_instructions PRIVATE ${PROJECT_SOURCE_DIR})
+    target_include_directories(bloomline_instructions SYSTEM PRIVATE ${callgrind_include})
+    string(TOUPPER "CMAKE_CXX_FLAGS_${CMAKE_BUILD_TYPE}" instructions_flags)
+    string(STRIP "${CMAKE_CXX_FLAGS} ${${instructions_flags}}" instructions_flags)
+    string(REPLACE "\"" "'" instructions_flags "${instructions_flags}")
+    if(BLOOMLINE_SANITIZE)
+      string(APPEND instructions_flags " -fsanitize=${BLOOMLINE_SANITIZE}")
+    endif()
+    target_compile_definitions(bloomline_instructions PRIVATE ${library_definitions}
+      BLOOMLINE_BENCH_FLAGS="${instructions_flags}")
+    # Without libhwy where nothing needs it: see bench/instructions/main.cc.
+    target_link_options(bloomline_instructions PRIVATE LINKER:--as-needed)
+    target_link_libraries(bloomline_instructions PRIVATE bloomline::bloomline_static ${library_dependencies})
   endif()
 endif()

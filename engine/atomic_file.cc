@@ -149,14 +149,15 @@ Status AtomicFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
 }
 
 Status AtomicFile::Commit() {
+  // Before the rename: what needs memory fails while the old file is there.
+  std::string directory = DirectoryOf(target_);
+  if (directory.empty()) directory = ".";
   if (SyncRetrying(fd_) != 0) return Fail("sync");
   const int closed = close(std::exchange(fd_, -1));  // the descriptor is gone even where close reports an error
   if (closed != 0 && errno != EINTR) return Fail("close");
   if (rename(temporary_.c_str(), target_.c_str()) != 0) return Fail("rename a temporary file to");
   temporary_.clear();
 
-  std::string directory = DirectoryOf(target_);
-  if (directory.empty()) directory = ".";
   const int directory_fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   // A directory that may be written but not read cannot be opened, and some file systems sync no directories: then
   // the rename is as durable as it can be made.

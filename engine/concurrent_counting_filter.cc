@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/key_chunks.h"
+#include "engine/out_of_memory.h"
 #include "engine/spill_counters.h"
 #include "engine/storage.h"
 #include "kernels/counting_layout.h"
@@ -67,19 +68,18 @@ ConcurrentCountingFilter::ConcurrentCountingFilter(const FilterConfig& config, O
 ConcurrentCountingFilter::ConcurrentCountingFilter(CountingFilter filter)
     : filter_(std::move(filter)),
       stripe_count_(std::bit_ceil(static_cast<size_t>(std::clamp<uint64_t>(filter_.blocks(), 1, kMaxStripes)))) {
-  if (filter_.blocks() == 0) throw Error(ErrorCode::kInvalidArgument, "the filter was moved from: it has no counters");
+  detail::OrThrowError([&] {
+    if (filter_.blocks() != 0) return;
+    throw Error(ErrorCode::kInvalidArgument, "the filter was moved from: it has no counters");
+  });
   stripes_.reset(new (std::nothrow) Stripe[stripe_count_]);
-  if (stripes_ == nullptr) throw Error(ErrorCode::kOutOfMemory, "no memory for the locks of a concurrent filter");
+  if (stripes_ == nullptr) detail::ThrowError(detail::NoMemory());
 }
 
-Result<std::unique_ptr<ConcurrentCountingFilter>> ConcurrentCountingFilter::Create(CountingFilter filter) {
-  try {
-    return std::make_unique<ConcurrentCountingFilter>(std::move(filter));
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return Error(ErrorCode::kOutOfMemory, "no memory for a concurrent filter");
-  }
+Result<std::unique_ptr<ConcurrentCountingFilter>> ConcurrentCountingFilter::Create(CountingFilter filter) try {
+  return std::make_unique<ConcurrentCountingFilter>(std::move(filter));
+} catch (...) {
+  return detail::CaughtError();
 }
 
 ConcurrentCountingFilter::~ConcurrentCountingFilter() = default;
@@ -237,7 +237,7 @@ uint64_t ConcurrentCountingFilter::InsertedCount() const noexcept {
   return keys > 0 ? static_cast<uint64_t>(keys) : 0;
 }
 
-Result<CountingFilter> ConcurrentCountingFilter::TryCopy() const {
+Result<CountingFilter> ConcurrentCountingFilter::TryCopy() const try {
   Result<FilterConfig> config = FilterConfig::TryForBits(filter_.bits(), 8, filter_.layout());
   if (!config.ok()) return config.error();
   Result<CountingFilter> copy = CountingFilter::Create(config->WithSeed(filter_.seed())
@@ -259,6 +259,7 @@ Result<CountingFilter> ConcurrentCountingFilter::TryCopy() const {
       copy_line(block);
     }
     copy->inserted_ = InsertedCount();
+    copy->CopyToReplicas();
     return copy;
   }
   // The side table's entries belong to counters of any stripe: all are held at once.
@@ -273,11 +274,15 @@ Result<CountingFilter> ConcurrentCountingFilter::TryCopy() const {
   copy->inserted_ = InsertedCount();
   for (size_t i = 0; i < stripe_count_; ++i) StripeLock::Give(stripes_[i]);
   if (!has_memory) return Error(ErrorCode::kOutOfMemory, "no memory for a copy of the spilled counters");
+  copy->CopyToReplicas();
   return copy;
+} catch (...) {
+  return detail::CaughtError();
 }
 
 CountingFilter ConcurrentCountingFilter::Release() && {
   filter_.inserted_ = InsertedCount();
+  filter_.CopyToReplicas();  // here only copy 0 is read and written
   return std::move(filter_);
 }
 

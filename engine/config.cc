@@ -11,6 +11,7 @@
 #include "bloomline/fpr_model.h"
 #include "engine/auto_layout.h"
 #include "engine/fpr_blocked.h"
+#include "engine/out_of_memory.h"
 
 namespace bloomline {
 namespace {
@@ -95,7 +96,7 @@ FilterConfig FilterConfig::ForFpr(uint64_t expected_keys, double target_fpr, Lay
   return ValueOrThrow(TryForFpr(expected_keys, target_fpr, layout, k));
 }
 
-Result<FilterConfig> FilterConfig::TryForFpr(uint64_t expected_keys, double target_fpr, Layout layout, int k) {
+Result<FilterConfig> FilterConfig::TryForFpr(uint64_t expected_keys, double target_fpr, Layout layout, int k) try {
   if (const Status status = CheckKeys(expected_keys); !status) return status.error();
   if (!(target_fpr > 0.0 && target_fpr < 1.0)) return Invalid("target_fpr", target_fpr, "must be above 0 and below 1");
   if (const Status status = CheckLayout(layout); !status) return status.error();
@@ -123,13 +124,15 @@ Result<FilterConfig> FilterConfig::TryForFpr(uint64_t expected_keys, double targ
   config.target_fpr_ = target_fpr;
   config.reason_ = std::move(sized.reason);
   return config;
+} catch (...) {
+  return detail::CaughtError();
 }
 
 FilterConfig FilterConfig::ForBits(uint64_t bits, int k, Layout layout) {
   return ValueOrThrow(TryForBits(bits, k, layout));
 }
 
-Result<FilterConfig> FilterConfig::TryForBits(uint64_t bits, int k, Layout layout) {
+Result<FilterConfig> FilterConfig::TryForBits(uint64_t bits, int k, Layout layout) try {
   if (const Status status = CheckLayout(layout); !status) return status.error();
   if (layout == Layout::kAuto) {
     return Error(ErrorCode::kInvalidArgument,
@@ -144,13 +147,16 @@ Result<FilterConfig> FilterConfig::TryForBits(uint64_t bits, int k, Layout layou
   config.k_ = k;
   config.blocks_ = detail::BlocksForBits(layout, bits);
   return config;
+} catch (...) {
+  return detail::CaughtError();
 }
 
 FilterConfig FilterConfig::ForBitsPerKey(uint64_t expected_keys, double bits_per_key, Layout layout, int k) {
   return ValueOrThrow(TryForBitsPerKey(expected_keys, bits_per_key, layout, k));
 }
 
-Result<FilterConfig> FilterConfig::TryForBitsPerKey(uint64_t expected_keys, double bits_per_key, Layout layout, int k) {
+Result<FilterConfig> FilterConfig::TryForBitsPerKey(uint64_t expected_keys, double bits_per_key, Layout layout,
+                                                    int k) try {
   if (const Status status = CheckKeys(expected_keys); !status) return status.error();
   if (!(bits_per_key >= 1.0 && bits_per_key <= 1024.0)) {
     return Invalid("bits_per_key", bits_per_key, "must be 1 to 1024");
@@ -171,33 +177,43 @@ Result<FilterConfig> FilterConfig::TryForBitsPerKey(uint64_t expected_keys, doub
   config.expected_keys_ = expected_keys;
   config.reason_ = std::move(sized.reason);
   return config;
+} catch (...) {
+  return detail::CaughtError();
 }
 
-FilterConfig FilterConfig::WithSeed(uint64_t seed) const {
+FilterConfig FilterConfig::WithSeed(uint64_t seed) const try {
   FilterConfig config = *this;
   config.seed_ = seed;
   return config;
+} catch (...) {
+  detail::ThrowError(detail::CaughtError());
 }
 
-FilterConfig FilterConfig::WithKeyKind(KeyKind kind) const {
+FilterConfig FilterConfig::WithKeyKind(KeyKind kind) const try {
   FilterConfig config = *this;
   config.key_kind_ = kind;
   return config;
+} catch (...) {
+  detail::ThrowError(detail::CaughtError());
 }
 
-FilterConfig FilterConfig::WithMemory(const MemoryPolicy& policy) const {
+FilterConfig FilterConfig::WithMemory(const MemoryPolicy& policy) const try {
   FilterConfig config = *this;
   config.memory_ = policy;
   return config;
+} catch (...) {
+  detail::ThrowError(detail::CaughtError());
 }
 
-FilterConfig FilterConfig::WithTarget(std::string_view name) const {
+FilterConfig FilterConfig::WithTarget(std::string_view name) const try {
   FilterConfig config = *this;
   config.target_ = name;
   return config;
+} catch (...) {
+  detail::ThrowError(detail::CaughtError());
 }
 
-double FilterConfig::PredictedFpr() const {
+double FilterConfig::PredictedFpr() const noexcept {
   return expected_keys_ == 0 ? 0.0 : bloomline::PredictedFpr(layout_, k_, blocks_, expected_keys_);
 }
 

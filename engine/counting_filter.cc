@@ -11,6 +11,8 @@
 #include "bloomline/fpr_model.h"
 #include "engine/fill.h"
 #include "engine/key_chunks.h"
+#include "engine/out_of_memory.h"
+#include "engine/replicas.h"
 #include "engine/spill_counters.h"
 #include "engine/spill_table.h"
 #include "engine/storage.h"
@@ -82,7 +84,7 @@ CountingFilter& CountingFilter::operator=(CountingFilter&& other) noexcept {
   return *this;
 }
 
-Result<CountingFilter> CountingFilter::Create(const FilterConfig& config, OverflowPolicy policy) {
+Result<CountingFilter> CountingFilter::Create(const FilterConfig& config, OverflowPolicy policy) try {
   if (!IsCounting(config.layout())) {
     return Error(ErrorCode::kInvalidArgument, "layout = " + LayoutNameWithK(config.layout(), config.k()) +
                                                   ": must be counting4 or counting8; Filter takes the others");
@@ -97,6 +99,8 @@ Result<CountingFilter> CountingFilter::Create(const FilterConfig& config, Overfl
   }
   if (Status bound = filter.BindCounting(); !bound.ok()) return bound.error();
   return Result<CountingFilter>(std::move(filter));
+} catch (...) {
+  return detail::CaughtError();
 }
 
 CountingFilter::CountingFilter(const FilterConfig& config, OverflowPolicy policy)
@@ -104,9 +108,15 @@ CountingFilter::CountingFilter(const FilterConfig& config, OverflowPolicy policy
 
 Status CountingFilter::BindCounting() {
   counting_ops_ = kernels::FindCountingOps(layout_, policy_, target_);
-  if (counting_ops_ != nullptr) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               "target = " + std::string(target_) + ": has no kernels for " + LayoutName(layout_, k_) + " on this CPU");
+  if (counting_ops_ == nullptr) {
+    return Error(ErrorCode::kInvalidArgument, "target = " + std::string(target_) + ": has no kernels for " +
+                                                  LayoutName(layout_, k_) + " on this CPU");
+  }
+  if (detail::Replicas* const replicas = storage_ == nullptr ? nullptr : storage_->replicas(); replicas != nullptr) {
+    replicas->counting_ops = counting_ops_;
+    counting_ops_ = &detail::ReplicatedCountingOps();
+  }
+  return {};
 }
 
 // Runs body(spill handler) with the side table at hand, where there is one.

@@ -5,6 +5,7 @@
 
 #include "bloomline/counting_filter.h"
 #include "engine/fill.h"
+#include "engine/out_of_memory.h"
 #include "engine/same_shape.h"
 #include "engine/snapshot_header.h"
 #include "engine/spill_table.h"
@@ -62,11 +63,12 @@ void CountingFilter::Clear() noexcept {
   for (uint64_t& word : std::span(bits_.words, words().size())) {
     if (word != 0) word = 0;
   }
+  CopyToReplicas();
   if (spill_ != nullptr) spill_->Clear();
   inserted_ = 0;
 }
 
-Status CountingFilter::TryMerge(const CountingFilter& other) {
+Status CountingFilter::TryMerge(const CountingFilter& other) try {
   if (Status same = detail::RequireSameShape(*this, other); !same.ok()) return same;
   if (blocks() == 0) return {};
   const int bits = kernels::CounterBits(layout_);
@@ -102,25 +104,30 @@ Status CountingFilter::TryMerge(const CountingFilter& other) {
   for (size_t i = 0; i < from.size(); ++i) {
     if (from[i] != 0) bits_.words[i] = WordSum(bits, bits_.words[i], from[i]).Saturated(bits);
   }
+  CopyToReplicas();
   if (merged != nullptr) spill_ = std::move(merged);
   const uint64_t sum = inserted_ + other.inserted_;
   inserted_ = sum < inserted_ ? ~uint64_t{0} : sum;
   return {};
+} catch (...) {
+  return detail::CaughtError();
 }
 
 void CountingFilter::Merge(const CountingFilter& other) { TryMerge(other).value(); }
 
-Result<CountingFilter> CountingFilter::TryClone() const {
+Result<CountingFilter> CountingFilter::TryClone() const try {
   CountingFilter copy;
   if (bits_.blocks == 0) return Result<CountingFilter>(std::move(copy));
   if (Status copied = CopyTo(copy); !copied.ok()) return copied.error();
-  copy.counting_ops_ = counting_ops_;
+  if (Status bound = copy.BindCounting(); !bound.ok()) return bound.error();
   return Result<CountingFilter>(std::move(copy));
+} catch (...) {
+  return detail::CaughtError();
 }
 
 CountingFilter CountingFilter::Clone() const { return TryClone().value(); }
 
-Result<Filter> CountingFilter::TryToFilter() const {
+Result<Filter> CountingFilter::TryToFilter() const try {
   Filter filter;
   if (bits_.blocks == 0) return Result<Filter>(std::move(filter));
   Result<FilterConfig> config = FilterConfig::TryForBits(bits(), 8, Layout::kSplit512);
@@ -139,7 +146,10 @@ Result<Filter> CountingFilter::TryToFilter() const {
   for (size_t i = 0; i < from.size(); ++i) {
     if (from[i] != 0) filter.bits_.words[i] = detail::CountersAboveZero(counter_bits, from[i]) * max;
   }
+  filter.CopyToReplicas();
   return Result<Filter>(std::move(filter));
+} catch (...) {
+  return detail::CaughtError();
 }
 
 Filter CountingFilter::ToFilter() const { return TryToFilter().value(); }

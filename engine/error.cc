@@ -2,7 +2,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <system_error>
 #include <utility>
+
+#include "engine/out_of_memory.h"
 
 namespace bloomline {
 
@@ -37,6 +42,33 @@ void ThrowError(Error error) {
   std::fprintf(stderr, "bloomline: %s: %s\n", ErrorCodeName(error.code()), error.what());
   std::abort();
 #endif
+}
+
+const Error& NoMemory() noexcept {
+  static const auto* const error =  // never destroyed: threads may still need it at exit
+      new Error(ErrorCode::kOutOfMemory, "no memory is left for what was asked for");
+  return *error;
+}
+
+namespace {
+// While there is memory.
+[[maybe_unused]] const Error& made_at_load = NoMemory();
+}  // namespace
+
+Error CaughtError() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  } catch (const std::length_error&) {
+    return NoMemory();
+  } catch (const std::system_error& error) {
+    const std::error_code& code = error.code();
+    if (code != std::errc::resource_unavailable_try_again && code != std::errc::not_enough_memory) throw;
+    return NoMemory();
+  }
 }
 
 }  // namespace detail

@@ -9,6 +9,8 @@
 #include "bloomline/fpr_model.h"
 #include "bloomline/target.h"
 #include "engine/fill.h"
+#include "engine/out_of_memory.h"
+#include "engine/replicas.h"
 #include "engine/same_shape.h"
 #include "engine/spill_table.h"
 #include "engine/storage.h"
@@ -33,6 +35,15 @@ constexpr detail::BlockOps kEmptyOps = {
     },
     [](const detail::BlockBits&, const detail::KeySpan& keys, uint64_t* hashes) noexcept {
       std::fill_n(hashes, keys.size, uint64_t{0});
+    },
+    [](const detail::BlockBits&, uint64_t) noexcept { return false; },
+    [](const detail::BlockBits&, uint64_t) noexcept { return false; },
+    [](const detail::BlockBits&, const detail::KeySpan& keys, uint64_t* bitmap) noexcept {
+      std::fill_n(bitmap, (keys.size + 63) / 64, uint64_t{0});
+    },
+    [](const detail::BlockBits&, const detail::KeySpan&) noexcept {},
+    [](const detail::BlockBits&, const detail::KeySpan& keys, uint64_t* changed) noexcept {
+      std::fill_n(changed, (keys.size + 63) / 64, uint64_t{0});
     },
 };
 
@@ -104,10 +115,23 @@ Status FilterReader::Bind(const std::string& target) {
     target_ = name;
     key_mask_ = detail::KeyMask(bits_.seed);
     bits_.prefetch = WantsPrefetch(layout(), memory_bytes()) ? 1 : 0;
+    AttachReplicas();
     return {};
   }
   return Error(ErrorCode::kInvalidArgument,
                "target = " + chosen + ": has no kernels for " + LayoutNameWithK(layout_, k_) + " on this CPU");
+}
+
+void FilterReader::AttachReplicas() noexcept {
+  detail::Replicas* const replicas = storage_ == nullptr ? nullptr : storage_->replicas();
+  if (replicas == nullptr) return;
+  replicas->ops = ops_;
+  ops_ = &detail::ReplicatedOps();
+  bits_.replicas = replicas;
+}
+
+void FilterReader::CopyToReplicas() noexcept {
+  if (bits_.replicas != nullptr) detail::CopyToOthers(*bits_.replicas, words().size());
 }
 
 double FilterReader::EstimatedCount() const noexcept {
@@ -125,7 +149,7 @@ double FilterReader::FillFraction() const noexcept {
 bool FilterReader::Saturated() const noexcept { return bits_.blocks != 0 && detail::AllSet(layout_, words()); }
 
 MemoryReport FilterReader::memory() const {
-  if (storage_) return storage_->Report();
+  if (storage_) return detail::OrThrowError([&] { return storage_->Report(); });
   MemoryReport report;
   report.bytes = memory_bytes();
   report.note = bits_.blocks == 0 ? "no memory: the filter was moved from" : "the caller's memory";
@@ -139,7 +163,9 @@ Status FilterReader::MakeEmpty(const FilterConfig& config) {
   }
   layout_ = config.layout();
   k_ = config.k();
-  bits_ = {nullptr, config.blocks(), config.seed(), 0};
+  bits_ = {};
+  bits_.blocks = config.blocks();
+  bits_.seed = config.seed();
   key_kind_ = config.key_kind();
   expected_keys_ = config.expected_keys();
   target_fpr_ = config.target_fpr();
@@ -148,10 +174,11 @@ Status FilterReader::MakeEmpty(const FilterConfig& config) {
   if (!storage.ok()) return storage.error();
   bits_.words = storage.value()->words();
   storage_ = std::move(storage).value();
+  AttachReplicas();
   return {};
 }
 
-Result<Filter> Filter::Create(const FilterConfig& config) {
+Result<Filter> Filter::Create(const FilterConfig& config) try {
   if (IsCounting(config.layout())) {
     return Error(ErrorCode::kInvalidArgument,
                  "layout = " + LayoutName(config.layout(), config.k()) + ": holds counters; use CountingFilter");
@@ -159,6 +186,8 @@ Result<Filter> Filter::Create(const FilterConfig& config) {
   Filter filter;
   if (Status made = filter.MakeEmpty(config); !made.ok()) return made.error();
   return Result<Filter>(std::move(filter));
+} catch (...) {
+  return detail::CaughtError();
 }
 
 Filter::Filter(const FilterConfig& config) : Filter(Create(config).value()) {}
@@ -166,29 +195,36 @@ Filter::Filter(const FilterConfig& config) : Filter(Create(config).value()) {}
 void Filter::Clear() noexcept {
   ForUsedPages(bits_.words, words().size(),
                [&](size_t first, size_t count) { std::fill_n(bits_.words + first, count, uint64_t{0}); });
+  CopyToReplicas();
   inserted_ = 0;
 }
 
-Status Filter::TryMerge(const FilterReader& other) {
+Status Filter::TryMerge(const FilterReader& other) try {
   if (Status same = detail::RequireSameShape(*this, other); !same.ok()) return same;
   const uint64_t sum = SaturatingAdd(inserted_, other.InsertedCount());
   const uint64_t* from = other.words().data();
   ForUsedPages(from, words().size(), [&](size_t first, size_t count) {
     for (size_t i = first; i < first + count; ++i) bits_.words[i] |= from[i];
   });
+  CopyToReplicas();
   inserted_ = CountFromBits(*this, sum);
   return {};
+} catch (...) {
+  return detail::CaughtError();
 }
 
-Status Filter::TryIntersect(const FilterReader& other) {
+Status Filter::TryIntersect(const FilterReader& other) try {
   if (Status same = detail::RequireSameShape(*this, other); !same.ok()) return same;
   const uint64_t fewer = std::min(inserted_, other.InsertedCount());
   const uint64_t* from = other.words().data();
   ForUsedPages(bits_.words, words().size(), [&](size_t first, size_t count) {
     for (size_t i = first; i < first + count; ++i) bits_.words[i] &= from[i];
   });
+  CopyToReplicas();
   inserted_ = CountFromBits(*this, fewer);
   return {};
+} catch (...) {
+  return detail::CaughtError();
 }
 
 void Filter::Merge(const FilterReader& other) { TryMerge(other).value(); }
@@ -197,19 +233,14 @@ void Filter::Intersect(const FilterReader& other) { TryIntersect(other).value();
 Status FilterReader::CopyTo(FilterReader& copy) const {
   Result<std::unique_ptr<detail::Storage>> storage = detail::Storage::Allocate(memory_bytes(), storage_->policy());
   if (!storage.ok()) return storage.error();
-  if (spill_ != nullptr) {
-    try {
-      copy.spill_ = std::make_unique<detail::SpillTable>(*spill_);
-    } catch (const std::bad_alloc&) {
-      return Error(ErrorCode::kOutOfMemory, "no memory for a copy of the spilled counters");
-    }
-  }
+  if (spill_ != nullptr) copy.spill_ = std::make_unique<detail::SpillTable>(*spill_);
   copy.bits_ = bits_;
   copy.bits_.words = storage.value()->words();
+  copy.bits_.replicas = nullptr;
   ForUsedPages(bits_.words, words().size(), [&](size_t first, size_t count) {
     std::memcpy(copy.bits_.words + first, bits_.words + first, count * sizeof(uint64_t));
   });
-  copy.ops_ = ops_;
+  copy.ops_ = bits_.replicas == nullptr ? ops_ : bits_.replicas->ops;
   copy.key_mask_ = key_mask_;
   copy.inserted_ = inserted_;
   copy.layout_ = layout_;
@@ -220,14 +251,18 @@ Status FilterReader::CopyTo(FilterReader& copy) const {
   copy.target_ = target_;
   copy.policy_ = policy_;
   copy.storage_ = std::move(storage).value();
+  copy.AttachReplicas();
+  copy.CopyToReplicas();
   return {};
 }
 
-Result<Filter> Filter::TryClone() const {
+Result<Filter> Filter::TryClone() const try {
   Filter copy;
   if (bits_.blocks == 0) return Result<Filter>(std::move(copy));
   if (Status copied = CopyTo(copy); !copied.ok()) return copied.error();
   return Result<Filter>(std::move(copy));
+} catch (...) {
+  return detail::CaughtError();
 }
 
 Filter Filter::Clone() const { return TryClone().value(); }

@@ -46,8 +46,11 @@ struct FilterAccess {
     reader.storage_ = std::move(storage);
     reader.spill_ = std::move(spill);
     if (Status bound = reader.Bind(""); !bound.ok()) return bound.error();
+    reader.CopyToReplicas();
     return Result<T>(std::move(filter));
   }
+
+  static const detail::Replicas* ReplicasOf(const FilterReader& filter) noexcept { return filter.bits_.replicas; }
 
   // The same filter with the operations that only counters have.
   static Result<CountingFilter> Bound(Result<CountingFilter> filter) {

@@ -5,6 +5,7 @@
 
 #include "bloomline/filter.h"
 #include "engine/key_chunks.h"
+#include "engine/out_of_memory.h"
 
 namespace bloomline {
 namespace {
@@ -113,15 +114,17 @@ Status CheckOffsets(std::span<const Offset> offsets, std::string_view bytes) {
 }
 }  // namespace
 
-Result<BinaryColumn> BinaryColumn::Create(std::span<const int32_t> offsets, std::string_view bytes) {
+Result<BinaryColumn> BinaryColumn::Create(std::span<const int32_t> offsets, std::string_view bytes) try {
   if (Status checked = CheckOffsets(offsets, bytes); !checked.ok()) return checked.error();
   BinaryColumn column;
   column.offsets_ = offsets.data();
   column.bytes_ = bytes.data();
   column.size_ = offsets.empty() ? 0 : offsets.size() - 1;
   return column;
+} catch (...) {
+  return detail::CaughtError();
 }
-Result<BinaryColumn> BinaryColumn::Create(std::span<const int64_t> offsets, std::string_view bytes) {
+Result<BinaryColumn> BinaryColumn::Create(std::span<const int64_t> offsets, std::string_view bytes) try {
   if (Status checked = CheckOffsets(offsets, bytes); !checked.ok()) return checked.error();
   BinaryColumn column;
   column.offsets_ = offsets.data();
@@ -129,6 +132,8 @@ Result<BinaryColumn> BinaryColumn::Create(std::span<const int64_t> offsets, std:
   column.size_ = offsets.empty() ? 0 : offsets.size() - 1;
   column.wide_ = true;
   return column;
+} catch (...) {
+  return detail::CaughtError();
 }
 BinaryColumn::BinaryColumn(std::span<const int32_t> offsets, std::string_view bytes)
     : BinaryColumn(Create(offsets, bytes).value()) {}

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "bloomline/filter.h"
+#include "engine/out_of_memory.h"
 #include "engine/storage.h"
 
 namespace bloomline {
@@ -77,7 +78,7 @@ class Parts {
 
 }  // namespace
 
-Status Filter::TryInsertBulk(std::span<const uint64_t> keys, uint64_t scratch_bytes) {
+Status Filter::TryInsertBulk(std::span<const uint64_t> keys, uint64_t scratch_bytes) try {
   constexpr uint64_t kLeastShare = uint64_t{16} << 10;  // bytes; room for the shares' different starts
   const uint64_t filter_bytes = memory_bytes();
   if (scratch_bytes == 0) scratch_bytes = std::min(filter_bytes, uint64_t{1} << 30);
@@ -106,6 +107,8 @@ Status Filter::TryInsertBulk(std::span<const uint64_t> keys, uint64_t scratch_by
   }
   parts.FlushAll();
   return {};
+} catch (...) {
+  return detail::CaughtError();
 }
 
 void Filter::InsertBulk(std::span<const uint64_t> keys, uint64_t scratch_bytes) {

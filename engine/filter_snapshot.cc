@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "bloomline/concurrent_filter.h"
 #include "bloomline/counting_filter.h"
 #include "bloomline/filter.h"
 #include "engine/filter_access.h"
+#include "engine/out_of_memory.h"
 #include "engine/snapshot.h"
 #include "engine/spill_section.h"
 #include "engine/spill_table.h"
@@ -141,19 +143,24 @@ Status RequireBlocks(const FilterReader& filter) {
   return Error(ErrorCode::kInvalidArgument, "the filter was moved from: it has no blocks to save");
 }
 
-// The spilled counters are sorted into memory of their own, which may be large.
-Error NoMemoryToSave() { return Error(ErrorCode::kOutOfMemory, "no memory to write the filter's spilled counters"); }
 }  // namespace
 
 void FilterReader::Save(const std::string& path) const { TrySave(path).value(); }
 
-Status FilterReader::TrySave(const std::string& path) const {
+Status FilterReader::TrySave(const std::string& path) const try {
   if (Status s = RequireBlocks(*this); !s.ok()) return s;
-  try {
-    return detail::WriteSnapshotFile(path, InfoOf(*this), Sections(*this, spill_.get()).all());
-  } catch (const std::bad_alloc&) {
-    return NoMemoryToSave();
-  }
+  return detail::WriteSnapshotFile(path, InfoOf(*this), Sections(*this, spill_.get()).all());
+} catch (...) {
+  return detail::CaughtError();
+}
+
+// Of a live filter: the words are copied piece by piece, and the checksum is that of the copy.
+Status ConcurrentFilter::TrySave(const std::string& path) const try {
+  SnapshotInfo info = InfoOf(filter_);
+  info.inserted = std::min(InsertedCount(), detail::kMaxCount);
+  return detail::WriteSnapshotFile(path, info, Sections(filter_, nullptr).all());
+} catch (...) {
+  return detail::CaughtError();
 }
 
 size_t FilterReader::SerializedBytes() const noexcept {
@@ -165,44 +172,51 @@ size_t FilterReader::SerializedBytes() const noexcept {
 
 size_t FilterReader::SerializeTo(std::span<std::byte> out) const { return TrySerializeTo(out).value(); }
 
-Result<size_t> FilterReader::TrySerializeTo(std::span<std::byte> out) const {
+Result<size_t> FilterReader::TrySerializeTo(std::span<std::byte> out) const try {
   if (Status s = RequireBlocks(*this); !s.ok()) return s.error();
-  try {
-    return detail::SerializeSnapshot(out, InfoOf(*this), Sections(*this, spill_.get()).all());
-  } catch (const std::bad_alloc&) {
-    return NoMemoryToSave();
-  }
+  return detail::SerializeSnapshot(out, InfoOf(*this), Sections(*this, spill_.get()).all());
+} catch (...) {
+  return detail::CaughtError();
 }
 
 Filter Filter::Load(const std::string& path, const MemoryPolicy& memory) { return TryLoad(path, memory).value(); }
-Result<Filter> Filter::TryLoad(const std::string& path, const MemoryPolicy& memory) {
+Result<Filter> Filter::TryLoad(const std::string& path, const MemoryPolicy& memory) try {
   return LoadFilter<Filter>(path, ObjectKind::kFilter, memory);
+} catch (...) {
+  return detail::CaughtError();
 }
 Filter Filter::Deserialize(std::span<const std::byte> bytes, const MemoryPolicy& memory) {
   return TryDeserialize(bytes, memory).value();
 }
-Result<Filter> Filter::TryDeserialize(std::span<const std::byte> bytes, const MemoryPolicy& memory) {
+Result<Filter> Filter::TryDeserialize(std::span<const std::byte> bytes, const MemoryPolicy& memory) try {
   return DeserializeFilter<Filter>(bytes, ObjectKind::kFilter, memory);
+} catch (...) {
+  return detail::CaughtError();
 }
 
 CountingFilter CountingFilter::Load(const std::string& path, const MemoryPolicy& memory) {
   return TryLoad(path, memory).value();
 }
-Result<CountingFilter> CountingFilter::TryLoad(const std::string& path, const MemoryPolicy& memory) {
+Result<CountingFilter> CountingFilter::TryLoad(const std::string& path, const MemoryPolicy& memory) try {
   return FilterAccess::Bound(LoadFilter<CountingFilter>(path, ObjectKind::kCounting, memory));
+} catch (...) {
+  return detail::CaughtError();
 }
 CountingFilter CountingFilter::Deserialize(std::span<const std::byte> bytes, const MemoryPolicy& memory) {
   return TryDeserialize(bytes, memory).value();
 }
-Result<CountingFilter> CountingFilter::TryDeserialize(std::span<const std::byte> bytes, const MemoryPolicy& memory) {
+Result<CountingFilter> CountingFilter::TryDeserialize(std::span<const std::byte> bytes,
+                                                      const MemoryPolicy& memory) try {
   return FilterAccess::Bound(DeserializeFilter<CountingFilter>(bytes, ObjectKind::kCounting, memory));
+} catch (...) {
+  return detail::CaughtError();
 }
 
 constexpr ObjectKinds kViewable(ObjectKind::kFilter, ObjectKind::kCounting);
 
 FilterView FilterView::Map(const std::string& path, Verify verify) { return TryMap(path, verify).value(); }
 
-Result<FilterView> FilterView::TryMap(const std::string& path, Verify verify) {
+Result<FilterView> FilterView::TryMap(const std::string& path, Verify verify) try {
   Result<SnapshotFile> file = SnapshotFile::Open(path, kViewable);
   if (!file.ok()) return file.error();
   const SnapshotInfo& info = file->info();
@@ -217,11 +231,13 @@ Result<FilterView> FilterView::TryMap(const std::string& path, Verify verify) {
   Result<std::unique_ptr<SpillTable>> spill = ReadSpill(*file, words, file->source());
   if (!spill.ok()) return spill.error();
   return FilterAccess::Make<FilterView>(ShapeOf(info), words, *std::move(storage), *std::move(spill));
+} catch (...) {
+  return detail::CaughtError();
 }
 
 FilterView FilterView::Wrap(std::span<const std::byte> bytes, Verify verify) { return TryWrap(bytes, verify).value(); }
 
-Result<FilterView> FilterView::TryWrap(std::span<const std::byte> bytes, Verify verify) {
+Result<FilterView> FilterView::TryWrap(std::span<const std::byte> bytes, Verify verify) try {
   const uintptr_t misaligned = reinterpret_cast<uintptr_t>(bytes.data()) % kWrapAlignment;
   if (misaligned != 0) {
     return Error(ErrorCode::kInvalidArgument, "bytes start " + std::to_string(misaligned) +
@@ -240,6 +256,8 @@ Result<FilterView> FilterView::TryWrap(std::span<const std::byte> bytes, Verify 
   Result<std::unique_ptr<SpillTable>> spill = ReadSpill(*buffer, words, detail::kGivenBytes);
   if (!spill.ok()) return spill.error();
   return FilterAccess::Make<FilterView>(ShapeOf(info), words, nullptr, *std::move(spill));
+} catch (...) {
+  return detail::CaughtError();
 }
 
 }  // namespace bloomline

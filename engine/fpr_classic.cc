@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bloomline/fpr_model.h"
+#include "engine/out_of_memory.h"
 
 namespace bloomline {
 namespace {
@@ -99,7 +100,7 @@ double ClassicFpr(double n, double m, int k) noexcept {
   return std::clamp(std::pow(-std::expm1(-k * (n / m)), k), 0.0, 1.0);
 }
 
-double ClassicFprExact(uint64_t n, uint64_t m, int k) {
+double ClassicFprExact(uint64_t n, uint64_t m, int k) try {
   if (k < 1) return kNaN;
   if (n == 0) return 0.0;
   if (m <= 1) return 1.0;
@@ -115,6 +116,8 @@ double ClassicFprExact(uint64_t n, uint64_t m, int k) {
   const bool few = balls * k <= 2e6;
   return std::min(
       1.0, few ? EmptyBinsByStep(std::move(probes), bins, count) : EmptyBinsBySquaring(std::move(probes), bins, count));
+} catch (...) {
+  detail::ThrowError(detail::CaughtError());
 }
 
 double ClassicBits(double n, double fpr) noexcept {

@@ -12,6 +12,7 @@
 #include "engine/fpr_blocked.h"
 #include "engine/key_counts.h"
 #include "engine/occupancy.h"
+#include "engine/out_of_memory.h"
 
 namespace bloomline {
 namespace {
@@ -148,7 +149,7 @@ double EstimateCountError(Layout layout, int k, uint64_t blocks, double n) noexc
 // numbers of keys sum to n, with correlation −1 / (blocks − 1): what a straight line through F(I) explains cancels, and
 // the rest, mostly its square, has correlation 1 / (blocks − 1)². The covariance with I comes from the size-biased law:
 // E[I · F(I)] = E[I] · E[F(I' + 1)], I' ~ Binomial(n − 1, 1 / blocks).
-double ContentRelativeDeviation(Layout layout, int k, uint64_t blocks, uint64_t n) {
+double ContentRelativeDeviation(Layout layout, int k, uint64_t blocks, uint64_t n) try {
   if (!IsValidHashCount(layout, k) || blocks == 0) return kNaN;
   if (n == 0) return 0.0;
   const BlockRates& rates = BlockRates::Of(detail::ShapeOf(layout, k));
@@ -169,6 +170,8 @@ double ContentRelativeDeviation(Layout layout, int k, uint64_t blocks, uint64_t 
     variance += std::max(0.0, between) * count / (count - 1.0);
   }
   return std::sqrt(std::max(0.0, variance) / count) / mean;
+} catch (...) {
+  detail::ThrowError(detail::CaughtError());
 }
 
 }  // namespace bloomline

@@ -7,6 +7,7 @@
 
 #include "bloomline/fpr_model.h"
 #include "engine/fpr_blocked.h"
+#include "engine/out_of_memory.h"
 
 namespace bloomline {
 namespace {
@@ -59,14 +60,14 @@ uint64_t FewestBlocks(const BlockRates& rates, uint64_t max_blocks, uint64_t n, 
 
 uint64_t BlocksForFpr(Layout layout, int k, uint64_t n, double fpr) {
   if (!IsValidHashCount(layout, k)) return 0;
-  return detail::FewestBlocks(detail::BlockRates::Of(detail::ShapeOf(layout, k)), detail::MaxBlocks(layout), n, fpr);
+  return detail::OrThrowError([&] {
+    const detail::BlockRates& rates = detail::BlockRates::Of(detail::ShapeOf(layout, k));
+    return detail::FewestBlocks(rates, detail::MaxBlocks(layout), n, fpr);
+  });
 }
 
-double BitsPerKeyForFpr(Layout layout, int k, double fpr) {
-  if (!IsValidHashCount(layout, k) || std::isnan(fpr)) return kNaN;
-  if (fpr <= 0.0) return kInfinity;
-  if (fpr >= 1.0) return 0.0;
-  const detail::BlockRates& rates = detail::BlockRates::Of(detail::ShapeOf(layout, k));
+namespace {
+double BitsPerKey(const detail::BlockRates& rates, Layout layout, double fpr) {
   const auto meets = [&](double bits_per_key) {
     return detail::FprAtLoad(rates, CellsPerBlock(layout) / bits_per_key) <= fpr;
   };
@@ -90,8 +91,17 @@ double BitsPerKeyForFpr(Layout layout, int k, double fpr) {
   }
   return enough;
 }
+}  // namespace
 
-int BestHashCount(Layout layout, double bits_per_key) {
+double BitsPerKeyForFpr(Layout layout, int k, double fpr) {
+  if (!IsValidHashCount(layout, k) || std::isnan(fpr)) return kNaN;
+  if (fpr <= 0.0) return kInfinity;
+  if (fpr >= 1.0) return 0.0;
+  return detail::OrThrowError(
+      [&] { return BitsPerKey(detail::BlockRates::Of(detail::ShapeOf(layout, k)), layout, fpr); });
+}
+
+int BestHashCount(Layout layout, double bits_per_key) noexcept {
   int best = 0;
   double lowest = kInfinity;
   for (int k = kMinHashes; k <= kMaxHashes; ++k) {

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/out_of_memory.h"
+
 namespace bloomline {
 namespace {
 
@@ -103,7 +105,7 @@ std::string LayoutNameWithK(Layout layout, int k) {
   return name;
 }
 
-Result<LayoutChoice> TryParseLayout(std::string_view name) {
+Result<LayoutChoice> TryParseLayout(std::string_view name) try {
   if (name == "auto") return LayoutChoice{Layout::kAuto, 0};
   if (name == "split512") return LayoutChoice{Layout::kSplit512, 8};
   if (name == "split256") return LayoutChoice{Layout::kSplit256, 8};
@@ -131,6 +133,8 @@ Result<LayoutChoice> TryParseLayout(std::string_view name) {
     return LayoutChoice{open.layout, k};
   }
   return UnknownLayout(name);
+} catch (...) {
+  return detail::CaughtError();
 }
 
 }  // namespace bloomline

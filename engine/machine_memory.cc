@@ -3,58 +3,32 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <new>
 
 namespace bloomline::detail {
 namespace {
 
 // The number in a limit file; empty for "max", for anything else that is no number, and for no file.
 std::optional<uint64_t> ReadLimitFile(const std::string& path) {
-  std::ifstream file(path);
+  std::ifstream file = OpenSystemFile(path);
   uint64_t value = 0;
   if (file >> value) return value;
   return std::nullopt;
 }
 
-// The lowest limit of `group` and its ancestors below `root`. Inside a container the groups file may name a path that
-// is mounted elsewhere: groups that are not there count as unlimited, the root is always looked at.
-std::optional<uint64_t> LowestLimit(const std::string& root, std::string group, const std::string& file_name) {
-  std::optional<uint64_t> lowest;
-  while (true) {
-    while (!group.empty() && group.back() == '/') group.pop_back();
-    if (const auto limit = ReadLimitFile(std::string(root).append(group).append("/").append(file_name))) {
-      lowest = std::min(lowest.value_or(std::numeric_limits<uint64_t>::max()), *limit);
-    }
-    if (group.empty()) return lowest;
-    const size_t slash = group.rfind('/');
-    group.resize(slash == std::string::npos ? 0 : slash);
-  }
-}
-
 }  // namespace
 
-std::optional<uint64_t> ControlGroupLimit(const std::string& groups_file, const std::string& v2_root,
-                                          const std::string& v1_root) {
+std::optional<uint64_t> ControlGroupLimit(const ControlGroupFiles& files) {
   std::optional<uint64_t> lowest;
-  std::ifstream groups(groups_file);
-  std::string line;
-  while (std::getline(groups, line)) {
-    // hierarchy:controllers:path; hierarchy 0 without controllers is v2.
-    const size_t first = line.find(':');
-    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const std::string group = line.substr(second + 1);
-    std::optional<uint64_t> limit;
-    if (controllers == ",,") {
-      limit = LowestLimit(v2_root, group, "memory.max");
-    } else if (controllers.find(",memory,") != std::string::npos) {
-      limit = LowestLimit(v1_root, group, "memory.limit_in_bytes");
-    }
-    if (limit) lowest = std::min(lowest.value_or(std::numeric_limits<uint64_t>::max()), *limit);
-  }
+  ForControlGroups(files, "memory", files.v1_memory_root, [&](const std::string& directory, bool is_v2) {
+    const auto limit = ReadLimitFile(directory + (is_v2 ? "/memory.max" : "/memory.limit_in_bytes"));
+    if (limit) lowest = std::min(lowest.value_or(*limit), *limit);
+  });
   return lowest;
 }
 
@@ -67,6 +41,32 @@ MemoryLimit ReadMemoryLimit() {
     result = {*limit, "this process's control group"};
   }
   return result;
+}
+
+uint64_t AvailableMemory(const char* meminfo_file) {
+  std::ifstream file = OpenSystemFile(meminfo_file);
+  uint64_t available = 0;
+  uint64_t swap = 0;
+  for (std::string line = LineBuffer(); std::getline(file, line);) {
+    const bool is_available = line.starts_with("MemAvailable:");
+    if (!is_available && !line.starts_with("SwapFree:")) continue;
+    const uint64_t kib = std::strtoull(line.c_str() + line.find(':') + 1, nullptr, 10);
+    (is_available ? available : swap) = kib * 1024;
+  }
+  return available == 0 ? 0 : available + swap;
+}
+
+std::string LineBuffer() {
+  std::string line;
+  line.reserve(4096 + 256);
+  return line;
+}
+
+std::ifstream OpenSystemFile(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path);
+  if (!file && errno == ENOMEM) throw std::bad_alloc();
+  return file;
 }
 
 std::string FormatBytes(uint64_t bytes) {

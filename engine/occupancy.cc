@@ -8,14 +8,28 @@ namespace bloomline::detail {
 namespace {
 // Far below the smallest FPR that any layout gives a block with one key (line512, k = 16: 1e-24).
 constexpr double kNegligible = 1e-40;
+
+std::vector<double> MakeRow(size_t states, std::vector<double>*) { return std::vector<double>(states, 0.0); }
+template <size_t kSize>
+std::array<double, kSize> MakeRow(size_t, std::array<double, kSize>*) {
+  return {};
+}
+template <class Row>
+Row MakeRow(size_t states) {
+  return MakeRow(states, static_cast<Row*>(nullptr));
+}
 }  // namespace
 
-OccupancyChain::OccupancyChain(int bins, int balls, double rate) : bins_(bins), balls_(balls), rate_(rate) {
-  const auto states = static_cast<size_t>(bins) + 1;
-  now_.assign(states, 0.0);
-  next_.assign(states, 0.0);
-  stay_.resize(states);
-  grow_.resize(states);
+template <class Row>
+BasicOccupancyChain<Row>::BasicOccupancyChain(int bins, int balls, double rate)
+    : bins_(bins),
+      balls_(balls),
+      rate_(rate),
+      now_(MakeRow<Row>(static_cast<size_t>(bins) + 1)),
+      next_(now_),
+      before_(now_),
+      stay_(now_),
+      grow_(now_) {
   for (int s = 0; s <= bins; ++s) {
     stay_[static_cast<size_t>(s)] = static_cast<double>(s) / bins;
     grow_[static_cast<size_t>(s)] = static_cast<double>(bins - s + 1) / bins;
@@ -23,7 +37,8 @@ OccupancyChain::OccupancyChain(int bins, int balls, double rate) : bins_(bins), 
   now_[0] = 1.0;
 }
 
-void OccupancyChain::AddKey() {
+template <class Row>
+void BasicOccupancyChain<Row>::AddKey() {
   if (rate_ < 1.0) before_ = now_;
   const int high_before = high_;
   for (int ball = 0; ball < balls_; ++ball) ThrowBall();
@@ -36,7 +51,8 @@ void OccupancyChain::AddKey() {
   Trim();
 }
 
-void OccupancyChain::ThrowBall() {
+template <class Row>
+void BasicOccupancyChain<Row>::ThrowBall() {
   const auto low = static_cast<size_t>(low_);
   if (high_ < bins_) now_[static_cast<size_t>(++high_)] = 0.0;
   const auto high = static_cast<size_t>(high_);
@@ -45,21 +61,27 @@ void OccupancyChain::ThrowBall() {
   std::swap(now_, next_);
 }
 
-void OccupancyChain::Trim() {
+template <class Row>
+void BasicOccupancyChain<Row>::Trim() {
   while (low_ < high_ && now_[static_cast<size_t>(low_)] < kNegligible) now_[static_cast<size_t>(low_++)] = 0.0;
   while (high_ > low_ && now_[static_cast<size_t>(high_)] < kNegligible) now_[static_cast<size_t>(high_--)] = 0.0;
 }
 
-double OccupancyChain::Expect(const std::vector<double>& weights) const {
+template <class Row>
+double BasicOccupancyChain<Row>::Expect(std::span<const double> weights) const {
   double sum = 0.0;
   for (auto s = static_cast<size_t>(low_); s <= static_cast<size_t>(high_); ++s) sum += now_[s] * weights[s];
   return sum;
 }
 
-std::vector<double> OccupancyChain::Powers(int bins, int power) {
-  std::vector<double> powers(static_cast<size_t>(bins) + 1);
+template <class Row>
+Row BasicOccupancyChain<Row>::Powers(int bins, int power) {
+  Row powers = MakeRow<Row>(static_cast<size_t>(bins) + 1);
   for (int s = 0; s <= bins; ++s) powers[static_cast<size_t>(s)] = std::pow(static_cast<double>(s) / bins, power);
   return powers;
 }
+
+template class BasicOccupancyChain<std::vector<double>>;
+template class BasicOccupancyChain<std::array<double, kMaxBlockBins + 1>>;
 
 }  // namespace bloomline::detail

@@ -15,6 +15,7 @@
 
 #include "engine/atomic_file.h"
 #include "engine/checksum.h"
+#include "engine/shared_words.h"
 
 namespace bloomline::detail {
 namespace {
@@ -36,6 +37,16 @@ Status ForEachPiece(uint64_t length, Piece&& piece) {
     done += step;
   }
   return {};
+}
+
+// Word by word where they are words: others may write to a filter while it is saved.
+void CopyBytes(const std::byte* from, size_t length, std::byte* to) {
+  const auto unaligned = (reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to) | length) % 8;
+  if (unaligned != 0) {
+    std::memcpy(to, from, length);
+  } else {
+    CopySharedWords(reinterpret_cast<const uint64_t*>(from), reinterpret_cast<uint64_t*>(to), length / 8);
+  }
 }
 
 bool AllZero(std::span<const std::byte> bytes) {
@@ -102,7 +113,7 @@ Status WriteSnapshotFile(const std::string& path, SnapshotInfo info, std::span<c
     if (Status s = file->Write(std::span(zeros).first(static_cast<size_t>(gap))); !s.ok()) return s;
     Checksum checksum;
     Status written = ForEachPiece(sections[i].bytes.size(), [&](uint64_t offset, size_t length) -> Status {
-      std::memcpy(piece.get(), sections[i].bytes.data() + offset, length);
+      CopyBytes(sections[i].bytes.data() + offset, length, piece.get());
       const std::span<const std::byte> copied(piece.get(), length);
       checksum.Update(copied);
       return file->Write(copied);
@@ -127,7 +138,7 @@ Result<size_t> SerializeSnapshot(std::span<std::byte> out, SnapshotInfo info, st
     std::fill(out.data() + gap_begin, out.data() + begin, std::byte{0});
     Checksum checksum;
     Status copied = ForEachPiece(sections[i].bytes.size(), [&](uint64_t offset, size_t length) -> Status {
-      std::memcpy(out.data() + begin + offset, sections[i].bytes.data() + offset, length);
+      CopyBytes(sections[i].bytes.data() + offset, length, out.data() + begin + offset);
       checksum.Update({out.data() + begin + offset, length});
       return {};
     });

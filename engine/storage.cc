@@ -1,14 +1,15 @@
 #include "engine/storage.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <string>
+#include <utility>
 
+#include "engine/first_touch.h"
 #include "engine/machine_memory.h"
+#include "engine/placement.h"
 
 namespace bloomline::detail {
 namespace {
@@ -18,54 +19,43 @@ constexpr uint64_t kMaxBytes = uint64_t{1} << 56;
 // Smaller requests are not worth reading the control groups for.
 constexpr uint64_t kLimitCheckBytes = uint64_t{1} << 20;
 
-uint64_t PageBytes() {
-  const auto bytes = sysconf(_SC_PAGESIZE);
-  return bytes > 0 ? static_cast<uint64_t>(bytes) : 4096;
+// Where parts of a filter may begin: whole pages of the kind wished for, where each node gets at least one.
+uint64_t Granule(uint64_t bytes, Pages pages, size_t nodes) {
+  if (pages == Pages::kHuge1GiB && bytes / nodes >= kGiantPageBytes) return kGiantPageBytes;
+  return bytes / nodes >= kHugePageBytes ? kHugePageBytes : PageBytes();
 }
 
-constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
-// The one place where memory is mapped. nullptr and errno on failure.
-void* MapMemory(uint64_t bytes, int protection, int flags, int fd, uint64_t offset) {
-  if (bytes > std::numeric_limits<size_t>::max()) {
-    errno = ENOMEM;
-    return nullptr;
+// Before anything is mapped: pages are touched at once, and what does not fit would make the kernel end a process.
+Status CheckLimit(uint64_t bytes, size_t copies) {
+  if (bytes < kLimitCheckBytes) return {};
+  const std::string many = copies > 1 ? "in " + std::to_string(copies) + " copies: " : std::string();
+  const std::string lazily = " (lazily mapped memory is not held against that)";
+  const MemoryLimit limit = ReadMemoryLimit();
+  if (bytes > limit.bytes / copies) {
+    return OutOfMemory(bytes, many + limit.owner + " has " + FormatBytes(limit.bytes) + " of memory" + lazily);
   }
-  void* const address = mmap(nullptr, static_cast<size_t>(bytes), protection, flags, fd, static_cast<off_t>(offset));
-  return address == MAP_FAILED ? nullptr : address;
-}
-
-Error OutOfMemory(uint64_t bytes, const std::string& why) {
-  return Error(ErrorCode::kOutOfMemory, "cannot allocate " + FormatBytes(bytes) + " for a filter: " + why);
-}
-
-struct Mapping {
-  void* address = nullptr;  // with guard pages
-  uint64_t bytes = 0;
-  std::byte* data = nullptr;
-};
-
-// Memory of at least 2 MiB: reserves more than needed, cuts out the aligned part with a page of no access on either
-// side, and opens what lies between. nullptr and errno on failure.
-Mapping MapAligned(uint64_t length, uint64_t page, int flags) {
-  const uint64_t reserved = length + kHugePageBytes + 2 * page;
-  void* const address = MapMemory(reserved, PROT_NONE, flags, -1, 0);
-  if (address == nullptr) return {};
-  const auto begin = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(address));
-  const uint64_t data = RoundUp(begin + page, kHugePageBytes);
-  const uint64_t kept_begin = data - page;
-  const uint64_t kept_end = data + length + page;
-  auto* const base = static_cast<std::byte*>(address);
-  const bool trimmed = (kept_begin == begin || munmap(base, static_cast<size_t>(kept_begin - begin)) == 0) &&
-                       (kept_end == begin + reserved ||
-                        munmap(base + (kept_end - begin), static_cast<size_t>(begin + reserved - kept_end)) == 0);
-  if (!trimmed || mprotect(base + (data - begin), static_cast<size_t>(length), PROT_READ | PROT_WRITE) != 0) {
-    const int error = errno;
-    munmap(base, static_cast<size_t>(reserved));  // the parts already unmapped do no harm
-    errno = error;
-    return {};
+  const uint64_t available = AvailableMemory();
+  if (available != 0 && bytes > available / copies) {
+    return OutOfMemory(bytes, many + "this machine has " + FormatBytes(available) + " available now" + lazily);
   }
-  return {base + (kept_begin - begin), kept_end - kept_begin, base + (data - begin)};
+  return {};
+}
+
+void AddNote(std::string& note, const std::string& text) {
+  if (text.empty() || note.find(text) != std::string::npos) return;
+  note += (note.empty() ? "" : "; ") + text;
+}
+
+// For each hardware thread the copy that is on its node.
+std::vector<uint16_t> CopyOfCpu(const Topology& topology) {
+  std::vector<uint16_t> copies;
+  for (size_t node = 0; node < topology.nodes().size(); ++node) {
+    for (const int cpu : topology.nodes()[node].cpus) {
+      if (static_cast<size_t>(cpu) >= copies.size()) copies.resize(static_cast<size_t>(cpu) + 1, 0);
+      copies[static_cast<size_t>(cpu)] = static_cast<uint16_t>(node);
+    }
+  }
+  return copies;
 }
 
 }  // namespace
@@ -73,42 +63,58 @@ Mapping MapAligned(uint64_t length, uint64_t page, int flags) {
 Result<std::unique_ptr<Storage>> Storage::Allocate(uint64_t bytes, const MemoryPolicy& policy) {
   if (bytes == 0) return Error(ErrorCode::kInvalidArgument, "bytes is 0: storage has at least 1 byte");
   if (bytes > kMaxBytes) return OutOfMemory(bytes, "no address space is that large");
-  if (!policy.lazy && bytes >= kLimitCheckBytes) {
-    const MemoryLimit limit = ReadMemoryLimit();
-    if (bytes > limit.bytes) {
-      return OutOfMemory(bytes, limit.owner + " has " + FormatBytes(limit.bytes) +
-                                    " of memory (lazily mapped memory is not held against that)");
-    }
+  if (policy.pages > Pages::kHuge1GiB) {
+    return Error(ErrorCode::kInvalidArgument, "pages = " + std::to_string(static_cast<int>(policy.pages)) +
+                                                  ": must be one of the Pages values, 0 … 3");
   }
-
-  const uint64_t page = PageBytes();
-  const uint64_t length = RoundUp(bytes, page);
-  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (policy.lazy ? MAP_NORESERVE : 0);
-  Mapping mapping;
-  if (bytes >= kHugePageBytes) {
-    mapping = MapAligned(length, page, flags);
-  } else {
-    mapping.address = MapMemory(length, PROT_READ | PROT_WRITE, flags, -1, 0);
-    mapping.bytes = length;
-    mapping.data = static_cast<std::byte*>(mapping.address);
-  }
-  if (mapping.address == nullptr) {
-    const std::string reason = std::strerror(errno);
-    return OutOfMemory(bytes, "the system refused it: " + reason);
+  const std::shared_ptr<const Topology> topology = policy.topology ? policy.topology : Topology::Machine();
+  Result<MemoryPlan> plan =
+      PlanMemory(*topology, policy, bytes, Granule(bytes, policy.pages, topology->nodes().size()));
+  if (!plan.ok()) return plan.error();
+  if (!policy.lazy) {
+    if (Status s = CheckLimit(bytes, plan->copies.size()); !s.ok()) return s.error();
   }
 
   std::unique_ptr<Storage> storage(new Storage);
-  storage->data_ = mapping.data;
   storage->bytes_ = bytes;
-  storage->mapping_ = mapping.address;
-  storage->mapping_bytes_ = static_cast<size_t>(mapping.bytes);
   storage->policy_ = policy;
+  storage->placement_ = plan->placement;
+  storage->note_ = plan->note;
+  MapRequest request{bytes, policy.pages, policy.lazy, topology.get(), {}};
+  if (policy.lazy && request.pages > Pages::kTransparentHuge) {
+    request.pages = Pages::kTransparentHuge;
+    AddNote(storage->note_, "lazy memory has no pages from the reserve");
+  }
+  std::vector<TouchRange> untouched;
+  for (const std::vector<PlacedRange>& ranges : plan->copies) {
+    request.ranges = ranges;
+    Result<MappedCopy> copy = MapCopy(request);
+    if (!copy.ok()) return copy.error();
+    untouched.insert(untouched.end(), copy->untouched.begin(), copy->untouched.end());
+    if (copy->advice_errno != 0) storage->advice_errno_ = copy->advice_errno;
+    AddNote(storage->note_, copy->note);
+    const std::vector<int>& nodes = ranges[0].nodes;
+    if (ranges.size() == 1 && nodes.size() == 1) {
+      storage->wished_nodes_.push_back(topology->nodes()[static_cast<size_t>(nodes[0])].number);
+    }
+    storage->copy_words_.push_back(reinterpret_cast<uint64_t*>(copy->mapping.data()));
+    storage->copies_.push_back(std::move(copy->mapping));
+  }
+  if (const int error = TouchPages(*topology, untouched); error != 0) {
+    return OutOfMemory(bytes, std::string("the system has no pages for it: ") + std::strerror(error));
+  }
+  storage->data_ = storage->copies_[0].data();
   storage->writable_ = true;
-  if (policy.pages == Pages::kDefault) {
-    // An error here means that the kernel has no huge pages to keep away.
-    (void)madvise(mapping.data, static_cast<size_t>(length), MADV_NOHUGEPAGE);
-  } else if (bytes >= kHugePageBytes && madvise(mapping.data, static_cast<size_t>(length), MADV_HUGEPAGE) != 0) {
-    storage->advice_errno_ = errno;
+  if (plan->placement == Placement::kPartition) {
+    for (const PlacedRange& range : plan->copies[0]) storage->partition_ends_.push_back(range.offset + range.bytes);
+  }
+  if (storage->copies_.size() > 1) {
+    storage->copy_of_cpu_ = CopyOfCpu(*topology);
+    Replicas& replicas = storage->replicas_;
+    replicas.copies = storage->copy_words_.data();
+    replicas.count = storage->copy_words_.size();
+    replicas.copy_of_cpu = storage->copy_of_cpu_.data();
+    replicas.cpus = storage->copy_of_cpu_.size();
   }
   return Result<std::unique_ptr<Storage>>(std::move(storage));
 }
@@ -119,21 +125,19 @@ Result<std::unique_ptr<Storage>> Storage::MapFile(int fd, uint64_t offset, uint6
                                                   std::to_string(offset) + ": 1 … 2^56 bytes below 2^56 are allowed");
   }
   const uint64_t ahead = offset % PageBytes();  // mappings start at whole pages
-  void* const address = MapMemory(ahead + length, PROT_READ, MAP_SHARED, fd, offset - ahead);
+  void* const address = MapPages(nullptr, ahead + length, PROT_READ, MAP_SHARED, fd, offset - ahead);
   if (address == nullptr) {
     const int error = errno;
     return Error(error == ENOMEM ? ErrorCode::kOutOfMemory : ErrorCode::kIo,
                  "cannot map " + FormatBytes(length) + " of a file: " + std::strerror(error), error);
   }
+  Mapping mapping(address, ahead + length, static_cast<std::byte*>(address) + ahead);
   std::unique_ptr<Storage> storage(new Storage);
-  storage->data_ = static_cast<std::byte*>(address) + ahead;
+  storage->data_ = mapping.data();
   storage->bytes_ = length;
-  storage->mapping_ = address;
-  storage->mapping_bytes_ = static_cast<size_t>(ahead + length);
+  storage->copies_.push_back(std::move(mapping));
   storage->policy_.pages = Pages::kDefault;
   return Result<std::unique_ptr<Storage>>(std::move(storage));
 }
-
-Storage::~Storage() { munmap(mapping_, mapping_bytes_); }
 
 }  // namespace bloomline::detail

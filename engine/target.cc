@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "engine/out_of_memory.h"
 #include "engine/target_name.h"
 #include "kernels/kernels.h"
 
@@ -44,19 +45,25 @@ Result<std::string> detail::CanonicalTarget(std::string_view name, const char* s
                                                 ": not a target; must be best or one of " + Join(supported));
 }
 
-std::vector<std::string> CompiledTargets() { return Copy(kernels::CompiledTargetNames()); }
-std::vector<std::string> SupportedTargets() { return Copy(kernels::SupportedTargetNames()); }
+std::vector<std::string> CompiledTargets() {
+  return detail::OrThrowError([] { return Copy(kernels::CompiledTargetNames()); });
+}
+std::vector<std::string> SupportedTargets() {
+  return detail::OrThrowError([] { return Copy(kernels::SupportedTargetNames()); });
+}
 
-Result<std::string> TryChosenTarget() {
+Result<std::string> TryChosenTarget() try {
   {
     const std::lock_guard<std::mutex> lock(g_mutex);
     if (!g_forced.empty()) return g_forced;
   }
   const char* environment = std::getenv("BLOOMLINE_TARGET");
   return detail::CanonicalTarget(environment == nullptr ? "" : environment, "BLOOMLINE_TARGET");
+} catch (...) {
+  return detail::CaughtError();
 }
 
-Status TryForceTarget(std::string_view name) {
+Status TryForceTarget(std::string_view name) try {
   Result<std::string> canonical = detail::CanonicalTarget(name, "target");
   if (!canonical.ok()) return canonical.error();
   std::string lower;
@@ -64,6 +71,8 @@ Status TryForceTarget(std::string_view name) {
   const std::lock_guard<std::mutex> lock(g_mutex);
   g_forced = lower.empty() || lower == "best" ? std::string() : canonical.value();
   return {};
+} catch (...) {
+  return detail::CaughtError();
 }
 
 }  // namespace bloomline

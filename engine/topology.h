@@ -1,4 +1,4 @@
-// What the engine knows of the machine. hwloc is asked here and nowhere else.
+// The sizes of the caches that filters are laid out for.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct CacheSizes {
   uint64_t l3 = 0;
 };
 
-// Asked of hwloc once per process; of the C library where hwloc may not look (containers, seccomp).
+// Those of Topology::Machine(), or the C library's where that is not this machine's.
 const CacheSizes& MachineCaches();
 
 }  // namespace bloomline::detail

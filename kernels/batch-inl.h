@@ -12,6 +12,22 @@
 #include "hwy/cache_control.h"
 #include "kernels/probe-inl.h"
 
+#undef BLOOMLINE_THREAD_SANITIZER
+#if defined(__SANITIZE_THREAD__)
+#define BLOOMLINE_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define BLOOMLINE_THREAD_SANITIZER 1
+#endif
+#endif
+#ifndef BLOOMLINE_THREAD_SANITIZER
+#define BLOOMLINE_THREAD_SANITIZER 0
+#endif
+
+// For lambdas that must carry no instrumentation of their own into a function that is exempt from it.
+#undef BLOOMLINE_INLINE_LAMBDA
+#define BLOOMLINE_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
+
 HWY_BEFORE_NAMESPACE();
 namespace bloomline::kernels {
 namespace HWY_NAMESPACE {
@@ -137,8 +153,9 @@ HWY_INLINE uint64_t TestChunk(const uint64_t* words, size_t count,
   }
 }
 
-// Stage B of an insert. Keys are taken in their order, so that duplicates see one another.
-template <SpecId kId, bool kWantChanged, class Ahead>
+// Stage B of an insert. Keys are taken in their order, so that duplicates see one another. kShared: other threads
+// insert at the same time.
+template <SpecId kId, bool kWantChanged, bool kShared, class Ahead>
 HWY_INLINE uint64_t MarkChunk(uint64_t* words, size_t count, const StashOf<kId, MarksVertically(kSpecOf<kId>)>& stash,
                               const Ahead& ahead) {
   uint8_t* base = reinterpret_cast<uint8_t*>(words);
@@ -150,13 +167,21 @@ HWY_INLINE uint64_t MarkChunk(uint64_t* words, size_t count, const StashOf<kId, 
       uint64_t missing = 0;
       for (int z = 0; z < kSpecOf<kId>.zones; ++z) {
         auto* word = reinterpret_cast<uint64_t*>(base + stash.offset[z][j]);
-        if constexpr (kWantChanged) missing |= stash.field[z][j] & ~*word;
-        *word |= stash.field[z][j];
+        if constexpr (kShared) {
+          missing |= MarkSharedWord(word, stash.field[z][j]);
+        } else {
+          if constexpr (kWantChanged) missing |= stash.field[z][j] & ~*word;
+          *word |= stash.field[z][j];
+        }
       }
       key_changed = missing != 0;
     } else {
-      key_changed =
-          MarkBlock<kId, kWantChanged>(reinterpret_cast<uint64_t*>(base + stash.offset[0][j]), stash.field[0] + j);
+      auto* block = reinterpret_cast<uint64_t*>(base + stash.offset[0][j]);
+      if constexpr (kShared) {
+        key_changed = MarkBlockShared<kId>(block, stash.field[0] + j);
+      } else {
+        key_changed = MarkBlock<kId, kWantChanged>(block, stash.field[0] + j);
+      }
     }
     if constexpr (kWantChanged) changed |= uint64_t{key_changed} << j;
   }
@@ -164,27 +189,32 @@ HWY_INLINE uint64_t MarkChunk(uint64_t* words, size_t count, const StashOf<kId, 
 }
 
 template <SpecId kId>
-void ContainsBatch(const detail::BlockBits& bits, const detail::KeySpan& keys, uint64_t* bitmap) noexcept {
+HWY_INLINE void ContainsBatchInline(const detail::BlockBits& bits, const detail::KeySpan& keys, uint64_t* bitmap) {
   constexpr bool kVertical = TestsVertically(kSpecOf<kId>);
-  ForChunks<kId, kVertical>(bits, keys,
-                            [&](size_t first, size_t count, const StashOf<kId, kVertical>& stash, const auto& ahead)
-                                HWY_ATTR { bitmap[first / kChunk] = TestChunk<kId>(bits.words, count, stash, ahead); });
+  ForChunks<kId, kVertical>(
+      bits, keys,
+      [&](size_t first, size_t count, const StashOf<kId, kVertical>& stash, const auto& ahead)
+          BLOOMLINE_INLINE_LAMBDA { bitmap[first / kChunk] = TestChunk<kId>(bits.words, count, stash, ahead); });
+}
+template <SpecId kId>
+void ContainsBatch(const detail::BlockBits& bits, const detail::KeySpan& keys, uint64_t* bitmap) noexcept {
+  ContainsBatchInline<kId>(bits, keys, bitmap);
 }
 
-template <SpecId kId>
+template <SpecId kId, bool kShared>
 void InsertBatch(const detail::BlockBits& bits, const detail::KeySpan& keys) noexcept {
   constexpr bool kVertical = MarksVertically(kSpecOf<kId>);
   ForChunks<kId, kVertical>(bits, keys,
                             [&](size_t /*first*/, size_t count, const StashOf<kId, kVertical>& stash, const auto& ahead)
-                                HWY_ATTR { MarkChunk<kId, false>(bits.words, count, stash, ahead); });
+                                HWY_ATTR { MarkChunk<kId, false, kShared>(bits.words, count, stash, ahead); });
 }
 
-template <SpecId kId>
+template <SpecId kId, bool kShared>
 void TryInsertBatch(const detail::BlockBits& bits, const detail::KeySpan& keys, uint64_t* changed) noexcept {
   constexpr bool kVertical = MarksVertically(kSpecOf<kId>);
   ForChunks<kId, kVertical>(
       bits, keys, [&](size_t first, size_t count, const StashOf<kId, kVertical>& stash, const auto& ahead) HWY_ATTR {
-        changed[first / kChunk] = MarkChunk<kId, true>(bits.words, count, stash, ahead);
+        changed[first / kChunk] = MarkChunk<kId, true, kShared>(bits.words, count, stash, ahead);
       });
 }
 
@@ -204,25 +234,68 @@ struct OneKey {
 };
 
 template <SpecId kId>
-bool ContainsOne(const detail::BlockBits& bits, uint64_t hash) noexcept {
+HWY_INLINE bool ContainsOneInline(const detail::BlockBits& bits, uint64_t hash) {
   const OneKey<kId> key(bits, hash);
   return TestBlock<kId>(key.block, key.g);
+}
+template <SpecId kId>
+bool ContainsOne(const detail::BlockBits& bits, uint64_t hash) noexcept {
+  return ContainsOneInline<kId>(bits, hash);
 }
 template <SpecId kId>
 void InsertOne(const detail::BlockBits& bits, uint64_t hash) noexcept {
   const OneKey<kId> key(bits, hash);
   MarkBlock<kId, false>(key.block, key.g);
 }
-template <SpecId kId>
+template <SpecId kId, bool kShared>
 bool TryInsertOne(const detail::BlockBits& bits, uint64_t hash) noexcept {
   const OneKey<kId> key(bits, hash);
-  return MarkBlock<kId, true>(key.block, key.g);
+  if constexpr (kShared) {
+    return MarkBlockShared<kId>(key.block, key.g);
+  } else {
+    return MarkBlock<kId, true>(key.block, key.g);
+  }
 }
+
+// Lookups beside shared inserts. The lines are read by plain and vector loads while other threads OR bits into them:
+// each 64-bit word is read whole, and bits are only ever set, so that a key whose insert has returned is found. To the
+// letter of the language, and to ThreadSanitizer, that is a race; these two functions, and no others, are exempt.
+#if BLOOMLINE_THREAD_SANITIZER
+template <SpecId kId>
+__attribute__((no_sanitize("thread"))) bool SharedContainsOne(const detail::BlockBits& bits, uint64_t hash) noexcept {
+  return ContainsOneInline<kId>(bits, hash);
+}
+template <SpecId kId>
+__attribute__((no_sanitize("thread"))) void SharedContainsBatch(const detail::BlockBits& bits,
+                                                                const detail::KeySpan& keys,
+                                                                uint64_t* bitmap) noexcept {
+  ContainsBatchInline<kId>(bits, keys, bitmap);
+}
+template <SpecId kId>
+inline constexpr auto kSharedContainsOne = &SharedContainsOne<kId>;
+template <SpecId kId>
+inline constexpr auto kSharedContainsBatch = &SharedContainsBatch<kId>;
+#else
+template <SpecId kId>
+inline constexpr auto kSharedContainsOne = &ContainsOne<kId>;
+template <SpecId kId>
+inline constexpr auto kSharedContainsBatch = &ContainsBatch<kId>;
+#endif
 
 template <SpecId kId>
 inline constexpr detail::BlockOps kBlockOps = {
-    &ContainsOne<kId>, &InsertOne<kId>,      &TryInsertOne<kId>, &ContainsBatch<kId>,
-    &InsertBatch<kId>, &TryInsertBatch<kId>, &HashBatch,
+    .contains = &ContainsOne<kId>,
+    .insert = &InsertOne<kId>,
+    .try_insert = &TryInsertOne<kId, false>,
+    .contains_batch = &ContainsBatch<kId>,
+    .insert_batch = &InsertBatch<kId, false>,
+    .try_insert_batch = &TryInsertBatch<kId, false>,
+    .hash_batch = &HashBatch,
+    .shared_contains = kSharedContainsOne<kId>,
+    .shared_try_insert = &TryInsertOne<kId, true>,
+    .shared_contains_batch = kSharedContainsBatch<kId>,
+    .shared_insert_batch = &InsertBatch<kId, true>,
+    .shared_try_insert_batch = &TryInsertBatch<kId, true>,
 };
 
 // The table of (kLayout, k), k = 1 … 16 at run time; nullptr where k does not fit.

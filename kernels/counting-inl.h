@@ -306,7 +306,18 @@ bool ChangeOne(const detail::BlockBits& bits, uint64_t hash, const detail::Spill
 // Lookups as every filter has them; nothing sets bits in a counting filter.
 template <int kBits>
 inline constexpr detail::BlockOps kCountingLookups = {
-    &CountingContainsOne<kBits>, nullptr, nullptr, &CountingContainsBatch<kBits>, nullptr, nullptr, &HashBatch,
+    .contains = &CountingContainsOne<kBits>,
+    .insert = nullptr,
+    .try_insert = nullptr,
+    .contains_batch = &CountingContainsBatch<kBits>,
+    .insert_batch = nullptr,
+    .try_insert_batch = nullptr,
+    .hash_batch = &HashBatch,
+    .shared_contains = nullptr,
+    .shared_try_insert = nullptr,
+    .shared_contains_batch = nullptr,
+    .shared_insert_batch = nullptr,
+    .shared_try_insert_batch = nullptr,
 };
 
 template <int kBits, OverflowPolicy kPolicy>

@@ -8,6 +8,8 @@
 #define BLOOMLINE_KERNELS_PROBE_INL_H_
 #endif
 
+#include <atomic>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -367,6 +369,51 @@ HWY_INLINE bool MarkBlock(uint64_t* HWY_RESTRICT block, const uint64_t* HWY_REST
 #if BLOOMLINE_VECTOR_PROBE
   }
 #endif
+}
+
+// ---- The same beside other threads: bits are set by relaxed atomic ORs, so that none is lost. Nothing else is
+// ordered: a lookup that must find the key starts after the insert returned, and whatever told it so orders the two.
+
+// Sets the bits of `mask` in a word; returns those that were clear before. Words that have them all are not written:
+// the line then stays shared between the cores' caches.
+HWY_INLINE uint64_t MarkSharedWord(uint64_t* word, uint64_t mask) {
+  const std::atomic_ref<uint64_t> shared(*word);
+  const uint64_t missing = mask & ~shared.load(std::memory_order_relaxed);
+  if (missing == 0) return 0;
+  return missing & ~shared.fetch_or(missing, std::memory_order_relaxed);
+}
+
+// The key's mask over its block, word by word; `words` of kBlockWords.
+template <SpecId kId>
+HWY_INLINE void BlockMask(const uint64_t* HWY_RESTRICT g, uint64_t* HWY_RESTRICT words) {
+#if BLOOMLINE_AVX3
+  if constexpr (HasVectorProbe<kId>() && kSpecOf<kId>.zones == 8 && !kSpecOf<kId>.is_split256()) {
+    _mm512_store_si512(words, MaskWords<kId>(g));
+    return;
+  }
+#elif BLOOMLINE_VECTOR_PROBE
+    if constexpr (HasVectorProbe<kId>() && kSpecOf<kId>.zones == 8 && !kSpecOf<kId>.is_split256()) {
+      const hn::CappedTag<uint64_t, 8> d;
+      for (size_t w = 0; w < 8; w += hn::Lanes(d)) hn::Store(MaskWords<kId>(d, g, w), d, words + w);
+      return;
+    }
+#endif
+  std::memset(words, 0, kSpecOf<kId>.block_bytes());
+  uint64_t planes[kMaxPlanes];
+  for (int p = 0; p < kSpecOf<kId>.planes; ++p) planes[p] = g[static_cast<size_t>(p) * kChunk];
+  MarkScalar<kId>(words, planes);
+}
+
+// Sets the key's bits and says whether any changed.
+template <SpecId kId>
+HWY_INLINE bool MarkBlockShared(uint64_t* block, const uint64_t* HWY_RESTRICT g) {
+  alignas(64) uint64_t mask[8];
+  BlockMask<kId>(g, mask);
+  uint64_t changed = 0;
+  for (size_t w = 0; w < kSpecOf<kId>.words_per_block(); ++w) {
+    if (mask[w] != 0) changed |= MarkSharedWord(block + w, mask[w]);
+  }
+  return changed != 0;
 }
 
 }  // namespace HWY_NAMESPACE

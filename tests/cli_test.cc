@@ -26,11 +26,11 @@ TEST_F(CliTest, HelpAndVersion) {
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.err, "");
   for (const char* word : {"build", "query", "add", "remove", "count", "info", "merge", "fpr", "tune", "validate",
-                           "targets", "Examples:", "Exit codes:"}) {
+                           "targets", "topology", "Examples:", "Exit codes:"}) {
     EXPECT_NE(help.out.find(word), std::string::npos) << word;
   }
-  for (const char* command :
-       {"build", "query", "add", "remove", "count", "info", "merge", "fpr", "tune", "validate", "targets"}) {
+  for (const char* command : {"build", "query", "add", "remove", "count", "info", "merge", "fpr", "tune", "validate",
+                              "targets", "topology"}) {
     const CliResult result = Run({command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_EQ(result.err, "");

@@ -8,11 +8,13 @@
 #include "bloomline/filter.h"
 #include "bloomline/layout.h"
 #include "bloomline/overflow_policy.h"
+#include "tools/bulk_insert.h"
 #include "tools/cli_error.h"
 #include "tools/command.h"
 #include "tools/key_reader.h"
 #include "tools/key_work.h"
 #include "tools/layout_option.h"
+#include "tools/memory_option.h"
 #include "tools/numbers.h"
 #include "tools/output.h"
 #include "tools/report.h"
@@ -33,6 +35,8 @@ class BuildCommand final : public Command {
            "key, little-endian. Repeated keys do no harm but count. The filter is sized for --expected keys; without\n"
            "it the keys of a file are counted first. More keys than expected: a warning with the FPR that results.\n"
            "FILE appears when it is complete; an error leaves what was there. ns_per_key is time in the filter only.\n"
+           "The file is the same whatever --threads, --pages and --placement say (counting layouts: one thread); what\n"
+           "the system granted of the latter two is in the report.\n"
            "\n"
            "Counting layouts have 4 or 8 bits per counter in place of bits, so that bloomline remove can take keys "
            "out\n"
@@ -61,6 +65,8 @@ class BuildCommand final : public Command {
     app.add_option("--overflow", overflow_, "Counting layouts: saturate, reject or spill [saturate]")
         ->type_name("WHAT");
     app.add_option("--seed", seed_, "Hash seed, any 64-bit number, decimal or 0x… [0]")->type_name("S");
+    threads_.Declare(app);
+    memory_.Declare(app);
     app.add_option("--out", out_, "The file to write")->required()->type_name("FILE");
   }
 
@@ -104,6 +110,8 @@ class BuildCommand final : public Command {
     if (expected_) expected_value_ = ParseCount("--expected", *expected_, 1, kMaxExpected);
     if (seed_) seed_value_ = ParseU64("--seed", *seed_);
     choice_ = layout_.Read();
+    thread_count_ = threads_.Read();
+    policy_of_memory_ = memory_.Read();
     if (overflow_) policy_ = ParseOverflow();
     CheckOutput(out_);
     CheckOutputIsNot("--out", out_, "--keys", keys_.path);
@@ -138,16 +146,16 @@ class BuildCommand final : public Command {
                      : FilterConfig::TryForBitsPerKey(n, bits_per_key_value_, choice_.layout, choice_.k),
                 fpr_ ? "--fpr " + *fpr_ : "--bits-per-key " + *bits_per_key_)
         .WithSeed(seed_value_)
+        .WithMemory(policy_of_memory_)
         .WithKeyKind(format_ == KeyFormat::kLines ? KeyKind::kBytes : KeyKind::kU64);
   }
 
   void InsertAll(KeyReader& reader, Filter& filter) {
-    const auto insert = [&](const KeyBatch& batch) {
-      Visit(
-          batch, /*hashed=*/false, [&](const auto& keys) { filter.InsertBatch(keys); },
-          [&](const auto& hashes) { filter.InsertHashBatch(hashes); });
-    };
-    tally_.Run(reader, "building", insert, [](const KeyBatch&) {});
+    BulkInsert insert(filter, thread_count_);
+    tally_.Run(
+        reader, "building", [&](const KeyBatch& batch) { insert.Add(batch); }, [](const KeyBatch&) {});
+    tally_.Time([&] { insert.Finish(); });
+    threads_used_ = insert.threads();
   }
 
   void InsertAll(KeyReader& reader, CountingFilter& filter) {
@@ -166,7 +174,12 @@ class BuildCommand final : public Command {
     json["ns_per_key"] = Number(tally_.NsPerKey());
     json["keys"] = tally_.keys();
     if (IsCounting(filter.layout())) json["refused"] = refused_;
-    json["granted_pages"] = filter.memory().granted;
+    json["threads"] = threads_used_;
+    const MemoryReport memory = filter.memory();
+    json["granted_pages"] = memory.granted;
+    json["placement"] = PlacementName(memory.placement);
+    json["copies"] = memory.copies;
+    json["memory_note"] = memory.note;
     json["file"] = out_;
     json["file_bytes"] = FileBytes(out_);
     return json;
@@ -181,18 +194,27 @@ class BuildCommand final : public Command {
     table.Add("layout", LayoutText(filter));
     if (!config.reason().empty()) table.AddProse("why", config.reason());
     table.Add("memory", SizeText(filter));
+    const MemoryReport memory = filter.memory();
+    table.Add("pages", memory.granted + (memory.copies > 1 ? ", " + std::to_string(memory.copies) + " copies" : "") +
+                           (memory.placement == Placement::kLocal
+                                ? std::string()
+                                : std::string(", placement ") + PlacementName(memory.placement)));
+    if (memory_.Given() && !memory.note.empty()) table.AddProse("", memory.note);
     if constexpr (std::is_same_v<AnyFilter, CountingFilter>) AddCounters(table, filter);
     table.Add("FPR", FormatPercent(filter.PredictedFpr()) + " predicted" +
                          (fpr_ ? ", target " + FormatPercent(fpr_value_) : ""));
     if (tally_.keys() > 0) {
       table.Add("time", FormatMeasure(seconds, 3) + " s in all, " + FormatMeasure(tally_.NsPerKey(), 3) +
-                            " ns per key in the filter, target " + std::string(filter.target()));
+                            " ns per key in the filter, target " + std::string(filter.target()) +
+                            (threads_used_ == 1 ? ", 1 thread" : ", " + std::to_string(threads_used_) + " threads"));
     }
     return table.Text();
   }
 
   KeyOptions keys_;
   LayoutOption layout_;
+  ThreadsOption threads_;
+  MemoryOption memory_;
   std::optional<std::string> fpr_, bits_per_key_, expected_, seed_, overflow_;
   std::string out_;
 
@@ -202,10 +224,13 @@ class BuildCommand final : public Command {
   std::optional<uint64_t> expected_value_;
   uint64_t seed_value_ = 0;
   LayoutChoice choice_;
+  int thread_count_ = 0;
+  MemoryPolicy policy_of_memory_;
   OverflowPolicy policy_ = OverflowPolicy::kSaturate;
 
   KeyTally tally_;
   uint64_t refused_ = 0;
+  int threads_used_ = 1;
 };
 
 }  // namespace

@@ -35,6 +35,7 @@ std::unique_ptr<Command> MakeCountCommand();
 std::unique_ptr<Command> MakeInfoCommand();
 std::unique_ptr<Command> MakeMergeCommand();
 std::unique_ptr<Command> MakeTargetsCommand();
+std::unique_ptr<Command> MakeTopologyCommand();
 std::unique_ptr<Command> MakeValidateCommand();
 std::unique_ptr<Command> MakeFprCommand();
 std::unique_ptr<Command> MakeTuneCommand();

@@ -24,6 +24,9 @@ constexpr size_t kBufferBytes = size_t{4} << 20;
 constexpr size_t kReadBytes = size_t{1} << 20;
 constexpr size_t kLinesPerBatch = 1024;
 constexpr size_t kIntegersPerBatch = 64 * 1024;
+// For several threads: some 16 MiB with the buffer.
+constexpr size_t kManyLines = 256 * 1024;
+constexpr size_t kManyIntegers = kBufferBytes / 8;
 
 // An unnamed file that vanishes with its descriptor.
 int OpenSpool() {
@@ -63,7 +66,12 @@ std::optional<KeyFormat> KeyOptions::Format() const {
 const char* KeyFormatName(KeyFormat format) { return format == KeyFormat::kLines ? "lines" : "u64le"; }
 
 KeyReader::KeyReader(const std::string& path, KeyFormat format, uint64_t seed, bool keep_long_lines)
-    : name_("--keys " + Printable(path)), format_(format), seed_(seed), keep_long_lines_(keep_long_lines) {
+    : name_("--keys " + Printable(path)),
+      format_(format),
+      seed_(seed),
+      keep_long_lines_(keep_long_lines),
+      read_bytes_(kReadBytes),
+      integers_per_batch_(kIntegersPerBatch) {
   fd_ = path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd_ < 0) ThrowSystem(name_, errno);
   struct stat info {};
@@ -81,6 +89,12 @@ KeyReader::KeyReader(const std::string& path, KeyFormat format, uint64_t seed, b
   }
   buffer_.reset(new char[kBufferBytes]);
   lines_.resize(kLinesPerBatch);
+}
+
+void KeyReader::TakeLargeBatches() {
+  read_bytes_ = kBufferBytes;
+  integers_per_batch_ = kManyIntegers;
+  if (format_ == KeyFormat::kLines) lines_.resize(kManyLines);
 }
 
 KeyReader::~KeyReader() {
@@ -130,13 +144,13 @@ bool KeyReader::Next(KeyBatch& batch) {
 bool KeyReader::Fill() {
   if (begin_ == end_) {
     begin_ = end_ = scanned_ = 0;
-  } else if (kBufferBytes - end_ < kReadBytes && begin_ > 0) {
+  } else if (kBufferBytes - end_ < read_bytes_ && begin_ > 0) {
     std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
     end_ -= begin_;
     scanned_ = scanned_ > begin_ ? scanned_ - begin_ : 0;
     begin_ = 0;
   }
-  const size_t size = ReadSome(buffer_.get() + end_, std::min(kReadBytes, kBufferBytes - end_));
+  const size_t size = ReadSome(buffer_.get() + end_, std::min(read_bytes_, kBufferBytes - end_));
   end_ += size;
   bytes_read_ += size;
   return size > 0;
@@ -148,7 +162,7 @@ bool KeyReader::NextLines(KeyBatch& batch) {
     const char* from = buffer_.get() + std::max(begin_, scanned_);
     const char* const end = buffer_.get() + end_;
     size_t count = 0;
-    while (count < kLinesPerBatch && from < end) {
+    while (count < lines_.size() && from < end) {
       const auto* lf = static_cast<const char*>(std::memchr(from, '\n', static_cast<size_t>(end - from)));
       if (lf == nullptr) break;
       lines_[count++] = {line, static_cast<size_t>(lf - line)};
@@ -230,7 +244,7 @@ bool KeyReader::NextIntegers(KeyBatch& batch) {
     }
     at_end_ = !Fill();
   }
-  const size_t count = std::min((end_ - begin_) / 8, kIntegersPerBatch);
+  const size_t count = std::min((end_ - begin_) / 8, integers_per_batch_);
   integers_.resize(count);
   std::memcpy(integers_.data(), buffer_.get() + begin_, 8 * count);
   if constexpr (std::endian::native == std::endian::big) {

@@ -55,6 +55,9 @@ class KeyReader {
   std::optional<uint64_t> TotalBytes() const { return total_bytes_; }
   // The keys of a regular file: reads it for lines, divides for u64le. Call before Next.
   uint64_t CountKeys();
+  // Batches for several threads, as far as the buffer goes, in place of those that stay in one core's cache. Before
+  // Next.
+  void TakeLargeBatches();
   // False at the end of the input.
   bool Next(KeyBatch& batch);
   // Writes the bytes of the over-long line that Next has just delivered.
@@ -77,6 +80,8 @@ class KeyReader {
   KeyFormat format_;
   uint64_t seed_;
   bool keep_long_lines_;
+  size_t read_bytes_;  // at a time
+  size_t integers_per_batch_;
   std::optional<uint64_t> total_bytes_;
   uint64_t start_offset_ = 0;  // of a regular file
 

@@ -58,6 +58,14 @@ class KeyTally {
     }
   }
 
+  // What is still to be done after the last batch, timed too.
+  template <class Work>
+  void Time(const Work& work) {
+    const auto start = Clock::now();
+    work();
+    in_filter_ += Clock::now() - start;
+  }
+
   uint64_t keys() const { return keys_; }
   double NsPerKey() const {  // not finite where there were no keys
     return std::chrono::duration<double, std::nano>(in_filter_).count() / static_cast<double>(keys_);

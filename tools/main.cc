@@ -48,6 +48,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeTuneCommand());
   commands.push_back(MakeValidateCommand());
   commands.push_back(MakeTargetsCommand());
+  commands.push_back(MakeTopologyCommand());
   return commands;
 }
 

@@ -1,16 +1,19 @@
 // bloomline query: which of these keys may be in a filter?
 #include <bit>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "bloomline/filter.h"
+#include "bloomline/thread_pool.h"
 #include "tools/cli_error.h"
 #include "tools/command.h"
 #include "tools/key_output.h"
 #include "tools/key_reader.h"
 #include "tools/key_work.h"
+#include "tools/memory_option.h"
 #include "tools/numbers.h"
 #include "tools/output.h"
 #include "tools/report.h"
@@ -46,6 +49,9 @@ class BitmapWriter {
   size_t used_ = 0;  // bits of pending_, below 64
 };
 
+// Bytes of keys that are not worth starting threads for. Keys that come down a pipe are answered as they come.
+constexpr uint64_t kWorthThreads = uint64_t{4} << 20;
+
 class QueryCommand final : public Command {
  public:
   const char* name() const override { return "query"; }
@@ -68,18 +74,24 @@ class QueryCommand final : public Command {
     app.add_option("FILTER", file_, "The filter, a file made by bloomline build")->required()->type_name("FILE");
     keys_.Declare(app, "lines or u64le [as the filter was built]");
     output_.Declare(app, "Write keys or bitmap to FILE instead of standard output");
+    threads_.Declare(app);
   }
 
   void Run(const CommonOptions& common) override {
     const Stopwatch watch;
     keys_.Format();  // an unknown name is told before anything is read
     output_.Read(file_, keys_.path);
+    const int threads = threads_.Read();
     const FilterView filter = Must(FilterView::TryMap(file_));
     const StoredKeys stored = ReadStoredKeys(keys_, filter.key_kind(), file_);
     const bool bitmap = output_.Is("bitmap");
     std::optional<ByteSink> sink =
         output_.Open(common.json, file_, keys_.path, bitmap || stored.format == KeyFormat::kU64le);
     KeyReader reader(keys_.path, stored.format, filter.seed(), sink && !bitmap);
+    if (threads != 1 && reader.TotalBytes().value_or(0) >= kWorthThreads) {
+      pool_ = Must(ThreadPool::Create(threads));
+      reader.TakeLargeBatches();
+    }
     Ask(reader, filter, stored.hashed, sink ? &*sink : nullptr);
     if (sink) sink->Finish();
     const double seconds = watch.Seconds();
@@ -98,6 +110,12 @@ class QueryCommand final : public Command {
     std::vector<uint64_t> words;
     const auto ask = [&](const KeyBatch& batch) {
       words.assign((batch.size() + 63) / 64, 0);
+      if (pool_ != nullptr) {
+        Visit(
+            batch, hashed, [&](const auto& keys) { filter.MayContainBatch(keys, words, *pool_); },
+            [&](const auto& hashes) { filter.MayContainHashBatch(hashes, words, *pool_); });
+        return;
+      }
       Visit(
           batch, hashed, [&](const auto& keys) { filter.MayContainBatch(keys, words); },
           [&](const auto& hashes) { filter.MayContainHashBatch(hashes, words); });
@@ -117,6 +135,7 @@ class QueryCommand final : public Command {
 
   Json Report(const FilterView& filter, double seconds) const {
     Json json = FilterJson(filter, /*contents=*/false);
+    json["threads"] = pool_ == nullptr ? 1 : pool_->threads();
     json["seconds"] = seconds;
     json["ns_per_key"] = Number(tally_.NsPerKey());
     json["keys"] = tally_.keys();
@@ -130,6 +149,9 @@ class QueryCommand final : public Command {
   std::string file_;
   KeyOptions keys_;
   KeyOutput output_{{"count", "maybe", "absent", "bitmap"}};
+
+  ThreadsOption threads_;
+  std::unique_ptr<ThreadPool> pool_;  // empty: one thread
 
   KeyTally tally_;
   uint64_t maybe_ = 0;

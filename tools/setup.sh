@@ -8,6 +8,8 @@
 #     words      Debian's word lists, which tools/quickstart.sh reads
 #     emulators  qemu, for tools/emulate_x86.sh
 #     aarch64    cross compiler and qemu, for tools/aarch64.sh
+#     numa       qemu, busybox and cpio, for tools/numa_vm.sh
+#     gate       valgrind, for tools/instructions.sh
 #     all        all of these
 #
 # Says so in one line, and needs no rights, where everything is there already.
@@ -19,6 +21,8 @@ bench=(libbenchmark-dev)
 words=(wamerican wamerican-insane)
 emulators=(qemu-user)
 aarch64=(g++-aarch64-linux-gnu qemu-user)
+numa=(qemu-system-x86 busybox-static cpio)
+gate=(valgrind)
 
 die() {
   echo "setup.sh: $1" >&2
@@ -34,12 +38,17 @@ for group in "${@:-build}"; do
     words) wanted+=("${words[@]}") ;;
     emulators) wanted+=("${emulators[@]}") ;;
     aarch64) wanted+=("${aarch64[@]}") ;;
-    all) wanted+=("${build[@]}" "${test[@]}" "${bench[@]}" "${words[@]}" "${emulators[@]}" "${aarch64[@]}") ;;
+    numa) wanted+=("${numa[@]}") ;;
+    gate) wanted+=("${gate[@]}") ;;
+    all)
+      wanted+=("${build[@]}" "${test[@]}" "${bench[@]}" "${words[@]}" "${emulators[@]}" "${aarch64[@]}" "${numa[@]}"
+        "${gate[@]}")
+      ;;
     -h | --help)
       sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
       exit 0
       ;;
-    *) die "unknown group '$group'; known are: build test bench words emulators aarch64 all" 2 ;;
+    *) die "unknown group '$group'; known are: build test bench words emulators aarch64 numa gate all" 2 ;;
   esac
 done
 

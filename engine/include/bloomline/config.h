@@ -48,6 +48,7 @@ class BLOOMLINE_API FilterConfig {
   static Result<FilterConfig> TryForBitsPerKey(uint64_t expected_keys, double bits_per_key,
                                                Layout layout = Layout::kAuto, int k = 0);
 
+  // Copies with one thing changed. They throw Error(kOutOfMemory) where no memory for their texts is left.
   // An independent family of hash functions per seed; the seed is stored in snapshots.
   FilterConfig WithSeed(uint64_t seed) const;
   FilterConfig WithKeyKind(KeyKind kind) const;
@@ -61,7 +62,7 @@ class BLOOMLINE_API FilterConfig {
   uint64_t bits() const noexcept { return blocks_ * static_cast<uint64_t>(BlockBits(layout_)); }
   uint64_t expected_keys() const noexcept { return expected_keys_; }  // 0: unknown (ForBits)
   double target_fpr() const noexcept { return target_fpr_; }          // 0: none given
-  double PredictedFpr() const;                                        // at expected_keys
+  double PredictedFpr() const noexcept;                               // at expected_keys
   uint64_t seed() const noexcept { return seed_; }
   KeyKind key_kind() const noexcept { return key_kind_; }
   const MemoryPolicy& memory() const noexcept { return memory_; }

@@ -3,6 +3,9 @@
 // Everything that throws has a twin whose name starts with Try (Filter::Load, Filter::TryLoad; the
 // constructor's twin is Filter::Create) and which returns a Result, so that consumers built with
 // -fno-exceptions can use all of the library.
+//
+// Where memory runs out in such a function, whatever it was wanted for (the message of another error, too), the Error
+// is kOutOfMemory, what the function made is freed, and the objects and files that it was called on are as they were.
 #pragma once
 
 #include <optional>

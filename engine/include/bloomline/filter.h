@@ -75,6 +75,8 @@ BLOOMLINE_API uint64_t HashBytes(std::string_view bytes, uint64_t seed) noexcept
 // The hash of an integer key under a seed; a bijection of u64.
 constexpr uint64_t HashInteger(uint64_t key, uint64_t seed) noexcept { return detail::Mix(key, seed); }
 
+class ThreadPool;  // thread_pool.h
+
 namespace detail {
 class SpillTable;
 class Storage;
@@ -106,6 +108,15 @@ class BLOOMLINE_API FilterReader {
   void MayContainBatch(std::span<const std::string> keys, std::span<uint64_t> bitmap) const noexcept;
   void MayContainBatch(const BinaryColumn& keys, std::span<uint64_t> bitmap) const noexcept;
   void MayContainHashBatch(std::span<const uint64_t> hashes, std::span<uint64_t> bitmap) const noexcept;
+
+  // The same by all threads of a pool, each taking its share of the keys; short batches stay on the calling thread.
+  // Where the filter is partitioned over several nodes, each node's threads take the keys whose blocks lie there. The
+  // bitmap is the same whatever the number of threads.
+  void MayContainBatch(std::span<const uint64_t> keys, std::span<uint64_t> bitmap, ThreadPool& pool) const noexcept;
+  void MayContainBatch(std::span<const std::string_view> keys, std::span<uint64_t> bitmap,
+                       ThreadPool& pool) const noexcept;
+  void MayContainHashBatch(std::span<const uint64_t> hashes, std::span<uint64_t> bitmap,
+                           ThreadPool& pool) const noexcept;
 
   // Writes the positions of the keys that may be present, ascending, and returns how many. `positions` must hold
   // keys.size() entries (it is written up to there, in whole vectors); where it is shorter, only the first
@@ -151,7 +162,7 @@ class BLOOMLINE_API FilterReader {
   double target_fpr() const noexcept { return target_fpr_; }           // the design FPR; 0: not given
   OverflowPolicy overflow_policy() const noexcept { return policy_; }  // kNone: bits, not counters
   std::string_view target() const noexcept { return target_; }         // the SIMD target in use, e.g. "AVX3"
-  MemoryReport memory() const;                                         // asks the kernel
+  MemoryReport memory() const;                                         // asks the kernel; throws Error(kOutOfMemory)
 
   // The bits, blocks() blocks of BlockBits(layout()) / 64 words, as they are in files on a little-endian machine.
   std::span<const uint64_t> words() const noexcept { return {bits_.words, static_cast<size_t>(bits() / 64)}; }
@@ -172,13 +183,17 @@ class BLOOMLINE_API FilterReader {
   FilterReader& operator=(FilterReader&& other) noexcept;
   friend struct FilterAccess;  // engine-internal: snapshots
 
-  // Looks up the kernels for (layout, k, target name or "") and sets ops_ and target_.
+  // Looks up the kernels for (layout, k, target name or "") and sets ops_ and target_. Where storage_ has copies, their
+  // table goes before the kernels': AttachReplicas, also to be called when storage_ is set later.
   Status Bind(const std::string& target);
+  void AttachReplicas() noexcept;
 
   // Takes shape and memory from `config`, all zero.
   Status MakeEmpty(const FilterConfig& config);
   // Makes `copy`, a new filter, one of the same content. Not for filters without blocks.
   Status CopyTo(FilterReader& copy) const;
+  // Where the filter is replicated: makes the other copies what copy 0 is.
+  void CopyToReplicas() noexcept;
 
   detail::BlockBits bits_;
   const detail::BlockOps* ops_;
@@ -252,6 +267,15 @@ class BLOOMLINE_API Filter final : public FilterReader {
   // filter has, at most 1 GiB; the more, the better the locality). Error(kOutOfMemory): nothing was inserted.
   void InsertBulk(std::span<const uint64_t> keys, uint64_t scratch_bytes = 0);
   Status TryInsertBulk(std::span<const uint64_t> keys, uint64_t scratch_bytes = 0);
+  // The same by all threads of a pool: they hash and sort shares of the keys, then each inserts into block ranges that
+  // it alone writes (on its own node, where the filter is partitioned). The bits are the same whatever the number of
+  // threads. `scratch_bytes` is for all threads together.
+  void InsertBulk(std::span<const uint64_t> keys, ThreadPool& pool, uint64_t scratch_bytes = 0);
+  void InsertBulk(std::span<const std::string_view> keys, ThreadPool& pool, uint64_t scratch_bytes = 0);
+  void InsertHashBulk(std::span<const uint64_t> hashes, ThreadPool& pool, uint64_t scratch_bytes = 0);
+  Status TryInsertBulk(std::span<const uint64_t> keys, ThreadPool& pool, uint64_t scratch_bytes = 0);
+  Status TryInsertBulk(std::span<const std::string_view> keys, ThreadPool& pool, uint64_t scratch_bytes = 0);
+  Status TryInsertHashBulk(std::span<const uint64_t> hashes, ThreadPool& pool, uint64_t scratch_bytes = 0);
 
   // ---- Whole filters.
   void Clear() noexcept;
@@ -275,6 +299,7 @@ class BLOOMLINE_API Filter final : public FilterReader {
  private:
   friend struct FilterAccess;
   friend class CountingFilter;  // ToFilter
+  friend class ConcurrentFilter;
   Filter() = default;
 };
 

@@ -1,7 +1,8 @@
 // The mathematics of the filters: predicted false-positive rates, their inverses, and estimates.
 // Pure functions, thread-safe. NaN, a layout with a k that it does not have, and kAuto give NaN (BlocksForFpr and
-// BestHashCount: 0). Models and sources: Bloom 1970; Putze, Sanders, Singler 2007 (blocked filters);
-// Bose et al. 2008 and Christensen, Roginsky, Jimeno 2010 (exact small m); Lang, Neumann, Kemper, Boncz 2019.
+// BestHashCount: 0). Those that are not noexcept throw Error(kOutOfMemory). Models and sources: Bloom 1970; Putze,
+// Sanders, Singler 2007 (blocked filters); Bose et al. 2008 and Christensen, Roginsky, Jimeno 2010 (exact small m);
+// Lang, Neumann, Kemper, Boncz 2019.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@ BLOOMLINE_API int ClassicHashCount(double n, double m) noexcept;
 
 // ---- Blocked layouts. Where a rate "per key" is asked for, counting layouts count counters, the others bits.
 // The limit of many blocks at `per_key` = m / n bits or counters (above 0).
-BLOOMLINE_API double PredictedFprAt(Layout layout, int k, double per_key);
+BLOOMLINE_API double PredictedFprAt(Layout layout, int k, double per_key) noexcept;
 // n distinct keys in `blocks` blocks: keys per block are binomial, so that a filter of one block is right too.
-BLOOMLINE_API double PredictedFpr(Layout layout, int k, uint64_t blocks, uint64_t n);
+BLOOMLINE_API double PredictedFpr(Layout layout, int k, uint64_t blocks, uint64_t n) noexcept;
 
 // ---- The inverses.
 // The fewest blocks with PredictedFpr(layout, k, blocks, n) ≤ fpr; 0 where 2^32 − 1 blocks (split256: 2^26) are not
@@ -33,7 +34,7 @@ BLOOMLINE_API uint64_t BlocksForFpr(Layout layout, int k, uint64_t n, double fpr
 // The bits per key that reach `fpr` in the limit of many blocks; infinity where none does below 2^20.
 BLOOMLINE_API double BitsPerKeyForFpr(Layout layout, int k, double fpr);
 // The k with the lowest FPR at these bits per key.
-BLOOMLINE_API int BestHashCount(Layout layout, double bits_per_key);
+BLOOMLINE_API int BestHashCount(Layout layout, double bits_per_key) noexcept;
 
 // ---- Floors and estimates.
 // The chance that a foreign byte string has the 64-bit hash of one of n: n · 2^−64.

@@ -10,7 +10,7 @@
 
 namespace bloomline {
 
-// Names, best first, e.g. {"AVX3_DL", "AVX3", "AVX2", "SSE4", "SSSE3", "SCALAR"}.
+// Throw Error(kOutOfMemory). Names, best first, e.g. {"AVX3_DL", "AVX3", "AVX2", "SSE4", "SSSE3", "SCALAR"}.
 BLOOMLINE_API std::vector<std::string> CompiledTargets();
 BLOOMLINE_API std::vector<std::string> SupportedTargets();
 

@@ -7,12 +7,27 @@
 
 namespace bloomline::detail {
 
+struct BlockOps;
+struct CountingOps;
+
+// The copies of a filter that has one per NUMA node. BlockBits::words is copy 0. Kernels never look here: a replicated
+// filter has a table of its own, which calls the kernels once per copy, or for the copy that is near (engine/replicas.h).
+struct Replicas {
+  const BlockOps* ops = nullptr;
+  const CountingOps* counting_ops = nullptr;
+  uint64_t* const* copies = nullptr;
+  size_t count = 0;
+  const uint16_t* copy_of_cpu = nullptr;
+  size_t cpus = 0;
+};
+
 // All that a kernel needs to know of a filter.
 struct BlockBits {
   uint64_t* words = nullptr;  // the blocks, 64-byte aligned
   uint64_t blocks = 0;        // 1 … 2^32 − 1
   uint64_t seed = 0;
   uint32_t prefetch = 0;  // nonzero: the filter is larger than the cache it should live in
+  const Replicas* replicas = nullptr;
 };
 
 // A batch of fixed-width keys at any alignment.
@@ -33,6 +48,13 @@ struct BlockOps {
   void (*try_insert_batch)(const BlockBits& bits, const KeySpan& keys, uint64_t* changed) noexcept;
   // Writes the hashes of the keys, keys.size of them; the same for every layout.
   void (*hash_batch)(const BlockBits& bits, const KeySpan& keys, uint64_t* hashes) noexcept;
+  // The same beside other threads' shared_… calls: bits are set by relaxed atomic ORs, none is lost. Lookups are
+  // contains and contains_batch themselves, but for builds with ThreadSanitizer.
+  bool (*shared_contains)(const BlockBits& bits, uint64_t hash) noexcept;
+  bool (*shared_try_insert)(const BlockBits& bits, uint64_t hash) noexcept;
+  void (*shared_contains_batch)(const BlockBits& bits, const KeySpan& keys, uint64_t* bitmap) noexcept;
+  void (*shared_insert_batch)(const BlockBits& bits, const KeySpan& keys) noexcept;
+  void (*shared_try_insert_batch)(const BlockBits& bits, const KeySpan& keys, uint64_t* changed) noexcept;
 };
 
 // What a key does that meets a full counter under the spill policy: called from the kernels, in the keys' order.

@@ -1,0 +1,122 @@
+#include "bench/concurrent.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/cases.h"
+#include "bench/keys.h"
+#include "bench/run.h"
+#include "bloomline/concurrent_filter.h"
+
+namespace bloomline::bench {
+namespace {
+
+using benchmark::State;
+
+constexpr uint64_t kSmall = uint64_t{1} << 20;
+constexpr uint64_t kShared = uint64_t{16} << 20;
+constexpr int kWriters = 2;
+constexpr int kReaders = 2;
+
+uint64_t KeysOf(uint64_t bytes) { return bytes * 8 / kBitsPerKey; }
+
+// Bits of a filter that was filled by plain inserts.
+Filter Reference(uint64_t bytes) {
+  Filter filter(FilterConfig::ForBits(bytes * 8));
+  filter.InsertBatch(MemberKeys(KeysOf(bytes)));
+  return filter;
+}
+
+void Finish(State& state, size_t keys) {
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * static_cast<int64_t>(keys));
+}
+
+void CheckBits(State& state, ConcurrentFilter& filter, const Filter& reference) {
+  const Result<Filter> copy = filter.TryCopy();
+  if (!copy.ok() || !std::ranges::equal(copy->words(), reference.words())) FailRow(state, "wrong bits");
+}
+
+ProbeShape Members(uint64_t bytes, int thread) {
+  ProbeShape probes;
+  probes.members = KeysOf(bytes);
+  probes.count = size_t{16} << 10;
+  probes.hit_percent = 100;
+  probes.stream = static_cast<uint64_t>(thread);
+  return probes;
+}
+
+void InsertShared(State& state) {
+  const Filter reference = Reference(kSmall);
+  ConcurrentFilter filter(reference.Clone());
+  const auto probes = GetProbeSet(Members(kSmall, 0));
+  for (auto _ : state) {
+    filter.InsertBatch(probes->keys);
+    benchmark::ClobberMemory();
+  }
+  Finish(state, probes->size());
+  CheckBits(state, filter, reference);
+}
+
+void BuildShared(State& state) {
+  const Filter reference = Reference(kSmall);
+  const std::vector<uint64_t>& keys = MemberKeys(KeysOf(kSmall));
+  Filter empty(FilterConfig::ForBits(kSmall * 8));
+  std::unique_ptr<ConcurrentFilter> filter;
+  for (auto _ : state) {
+    state.PauseTiming();
+    if (filter != nullptr) empty = std::move(*filter).Release();
+    empty.Clear();
+    filter = std::make_unique<ConcurrentFilter>(std::move(empty));
+    state.ResumeTiming();
+    filter->InsertBatch(keys);
+  }
+  Finish(state, keys.size());
+  CheckBits(state, *filter, reference);
+}
+
+// Made by the first thread before the others pass the barrier at the loop's start.
+struct SharedFixture {
+  Filter reference = Reference(kShared);
+  ConcurrentFilter filter{reference.Clone()};
+};
+std::unique_ptr<SharedFixture> g_shared;
+
+void Concurrent(State& state) {
+  const int thread = state.thread_index();
+  if (thread == 0 && g_shared == nullptr) g_shared = std::make_unique<SharedFixture>();
+  const bool writes = thread < kWriters;
+  const auto probes = GetProbeSet(Members(kShared, thread));
+  std::vector<uint64_t> bitmap(probes->member_bitmap.size());
+  bool all_found = true;
+  for (auto _ : state) {
+    ConcurrentFilter& filter = g_shared->filter;
+    if (writes) {
+      filter.InsertBatch(probes->keys);
+    } else {
+      filter.MayContainBatch(probes->keys, bitmap);
+      all_found = all_found && bitmap == probes->member_bitmap;
+    }
+  }
+  Finish(state, probes->size());
+  const auto keys = static_cast<double>(state.iterations()) * static_cast<double>(probes->size());
+  state.counters["inserts"] = benchmark::Counter(writes ? keys : 0, benchmark::Counter::kIsRate);
+  state.counters["lookups"] = benchmark::Counter(writes ? 0 : keys, benchmark::Counter::kIsRate);
+  if (!all_found) FailRow(state, "wrong answers: a key that was inserted is missing");
+  if (thread == 0) CheckBits(state, g_shared->filter, g_shared->reference);
+}
+
+}  // namespace
+
+void RegisterConcurrent() {
+  benchmark::RegisterBenchmark("insert_batch/split512/1MiB/shared", InsertShared);
+  benchmark::RegisterBenchmark("build/split512/1MiB/shared", BuildShared);
+  benchmark::RegisterBenchmark("concurrent/split512/16MiB/writers:2", Concurrent)
+      ->Threads(kWriters + kReaders)
+      ->UseRealTime();
+}
+
+}  // namespace bloomline::bench
