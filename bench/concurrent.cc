@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "bench/cases.h"
+#include "bench/fixture.h"
 #include "bench/keys.h"
 #include "bench/run.h"
 #include "bloomline/concurrent_filter.h"
+#include "bloomline/thread_pool.h"
 
 namespace bloomline::bench {
 namespace {
@@ -109,9 +111,67 @@ void Concurrent(State& state) {
   if (thread == 0) CheckBits(state, g_shared->filter, g_shared->reference);
 }
 
+// ---- Pools.
+
+constexpr uint64_t kPooled = uint64_t{512} << 20;
+
+FilterShape PooledShape(const std::string& target) {
+  FilterShape shape;
+  shape.bytes = kPooled;
+  shape.target = target;
+  return shape;
+}
+
+void LookupPool(State& state, const std::string& target, int threads) {
+  ForgetMemberKeys();
+  const Result<std::shared_ptr<Fixture>> made = GetFixture(PooledShape(target));
+  if (!made.ok()) return FailRow(state, made.error().what());
+  Case c;
+  c.filter = PooledShape(target);
+  const auto probes = GetProbeSet(ProbesOf(c, 0));
+  const auto answers = (*made)->Answers(ProbesOf(c, 0));
+  if (!answers.ok()) return FailRow(state, answers.error().what());
+  ThreadPool pool(threads);
+  std::vector<uint64_t> bitmap((*answers)->size());
+  for (auto _ : state) {
+    (*made)->filter().MayContainBatch(probes->keys, bitmap, pool);
+    benchmark::ClobberMemory();
+  }
+  Finish(state, probes->size());
+  state.SetLabel((*made)->granted_pages());
+  if (bitmap != **answers) FailRow(state, "wrong answers: they differ from the scalar oracle's");
+}
+
+void BuildPool(State& state, const std::string& target, int threads) {
+  const Result<std::shared_ptr<Fixture>> made = GetFixture(PooledShape(target));
+  if (!made.ok()) return FailRow(state, made.error().what());
+  const std::vector<uint64_t>& keys = MemberKeys(KeysOf(kPooled));
+  ThreadPool pool(threads);
+  Status status;
+  for (auto _ : state) {
+    state.PauseTiming();
+    (*made)->filter().Clear();
+    state.ResumeTiming();
+    if (const Status built = (*made)->filter().TryInsertBulk(keys, pool); !built.ok()) status = built;
+  }
+  Finish(state, keys.size());
+  if (!status.ok()) {
+    DropFixture(PooledShape(target));
+    return FailRow(state, status.error().what());
+  }
+  if (!(*made)->Unchanged()) FailRow(state, "wrong bits: they differ from those that the filter was filled with");
+}
+
 }  // namespace
 
-void RegisterConcurrent() {
+void RegisterConcurrent(const std::string& target) {
+  const int all = ThreadPool().threads();
+  for (const int threads : {1, all}) {
+    const std::string name = "/split512/512MiB/pool:" + std::to_string(threads);
+    benchmark::RegisterBenchmark(("lookup_batch" + name).c_str(), LookupPool, target, threads)->UseRealTime();
+    benchmark::RegisterBenchmark(("build" + name).c_str(), BuildPool, target, threads)->UseRealTime();
+    if (all == 1) break;
+  }
   benchmark::RegisterBenchmark("insert_batch/split512/1MiB/shared", InsertShared);
   benchmark::RegisterBenchmark("build/split512/1MiB/shared", BuildShared);
   benchmark::RegisterBenchmark("concurrent/split512/16MiB/writers:2", Concurrent)

@@ -1,14 +1,20 @@
-// ConcurrentFilter's rows, on split512:
+// What several threads do together, on split512. ConcurrentFilter:
 //
 //   insert_batch/split512/1MiB/shared    keys that are in the filter already: no word is written
 //   build/split512/1MiB/shared           from an empty filter to the design load: the price of atomic ORs
 //   concurrent/split512/16MiB/writers:2  two threads insert in batches, two look up, all at once: keys of both kinds
 //   per
 //                                        second, and each kind's (inserts, lookups)
+// ThreadPool, with one thread and with all:
+//
+//   build/split512/512MiB/pool:N         InsertBulk of the design load into an empty filter, wall time
+//   lookup_batch/split512/512MiB/pool:N  4 Mi keys a pass, half of them members, wall time
 #pragma once
+
+#include <string>
 
 namespace bloomline::bench {
 
-void RegisterConcurrent();
+void RegisterConcurrent(const std::string& target);
 
 }  // namespace bloomline::bench

@@ -17,7 +17,7 @@ namespace {
 constexpr int kUsage = 2;
 
 // What runs where no filter is given: the base rows, strings and threads.
-constexpr const char* kDefaultFilter = "-/(hit|target:|on:|pages:|sweep|oracle)";
+constexpr const char* kDefaultFilter = "-/(hit|target:|on:|pages:|sweep|oracle|shared|pool:)";
 
 void PrintHelp() {
   std::printf(
@@ -32,6 +32,7 @@ void PrintHelp() {
       "  /oracle         the scalar oracle in place of the library\n"
       "  /pages:4k       no huge pages\n"
       "  /on:LAYOUT      limit/hash_touch on the very pages of that layout's filter (512 MiB)\n"
+      "  /shared /pool:N ConcurrentFilter's inserts on one thread; a thread pool of N\n"
       "  /sweep          lookups and their limit at every power of two from 32 KiB to 1 GiB\n"
       "Exit status: 0 done; 1 a row failed its checks, or none matched; 2 usage.\n\n",
       [] {
@@ -84,7 +85,7 @@ int main(int argc, char** argv) {
 
   bloomline::bench::AddContext(options.target);
   for (const bloomline::bench::Case& c : bloomline::bench::MakeSuite(options)) bloomline::bench::Register(c);
-  bloomline::bench::RegisterConcurrent();
+  bloomline::bench::RegisterConcurrent(options.target);
   bloomline::bench::RegisterBaselines();
   const size_t matched = benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

@@ -12,18 +12,6 @@
 #include "hwy/cache_control.h"
 #include "kernels/probe-inl.h"
 
-#undef BLOOMLINE_THREAD_SANITIZER
-#if defined(__SANITIZE_THREAD__)
-#define BLOOMLINE_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define BLOOMLINE_THREAD_SANITIZER 1
-#endif
-#endif
-#ifndef BLOOMLINE_THREAD_SANITIZER
-#define BLOOMLINE_THREAD_SANITIZER 0
-#endif
-
 // For lambdas that must carry no instrumentation of their own into a function that is exempt from it.
 #undef BLOOMLINE_INLINE_LAMBDA
 #define BLOOMLINE_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
