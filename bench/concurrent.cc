@@ -3,7 +3,9 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -80,35 +82,77 @@ void BuildShared(State& state) {
   CheckBits(state, *filter, reference);
 }
 
-// Made by the first thread before the others pass the barrier at the loop's start.
-struct SharedFixture {
-  Filter reference = Reference(kShared);
-  ConcurrentFilter filter{reference.Clone()};
-};
-std::unique_ptr<SharedFixture> g_shared;
+// A filter with the first half of its design load, made anew for each run by the first thread, before the others pass
+// the barrier at the loop's start. Writers then insert new keys, from the second half on.
+std::unique_ptr<ConcurrentFilter> g_shared;
+constexpr size_t kWriteBatch = size_t{16} << 10;
+constexpr size_t kReadsPerWrite = 10;
 
-void Concurrent(State& state) {
-  const int thread = state.thread_index();
-  if (thread == 0 && g_shared == nullptr) g_shared = std::make_unique<SharedFixture>();
-  const bool writes = thread < kWriters;
-  const auto probes = GetProbeSet(Members(kShared, thread));
+uint64_t HalfLoad() { return KeysOf(kShared) / 2; }
+
+// The index of the first key of a writer's batch. Batches of new keys, until the second half is used up; then again.
+uint64_t WrittenAt(int writer, uint64_t iteration) {
+  const uint64_t batches = HalfLoad() / kWriteBatch / kWriters;
+  return HalfLoad() + (static_cast<uint64_t>(writer) * batches + iteration % batches) * kWriteBatch;
+}
+
+bool AllFound(const std::vector<uint64_t>& keys) {
+  std::vector<uint64_t> bitmap((keys.size() + 63) / 64);
+  g_shared->MayContainBatch(keys, bitmap);
+  size_t found = 0;
+  for (const uint64_t word : bitmap) found += static_cast<size_t>(std::popcount(word));
+  return found == keys.size();
+}
+
+void WriteShared(State& state, int thread) {
+  std::vector<uint64_t> keys(kWriteBatch);
+  uint64_t iteration = 0;
+  for (auto _ : state) {
+    const uint64_t first = WrittenAt(thread, iteration++);
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = KeyAt(first + i);  // some 5 % of the time
+    g_shared->InsertBatch(keys);
+  }
+  const auto inserts = static_cast<double>(state.iterations()) * static_cast<double>(kWriteBatch);
+  Finish(state, kWriteBatch);
+  state.counters["inserts_per_second"] = benchmark::Counter(inserts, benchmark::Counter::kIsRate);
+  state.counters["lookups_per_second"] = benchmark::Counter(0, benchmark::Counter::kIsRate);
+  for (uint64_t i = 0; i < iteration; ++i) {
+    const uint64_t first = WrittenAt(thread, i);
+    for (size_t j = 0; j < keys.size(); ++j) keys[j] = KeyAt(first + j);
+    if (!AllFound(keys)) return FailRow(state, "wrong answers: a key that was inserted is missing");
+  }
+}
+
+void ReadShared(State& state, int thread) {
+  ProbeShape members = Members(kShared, thread);
+  members.members = HalfLoad();
+  members.count = kWriteBatch * kReadsPerWrite;
+  const auto probes = GetProbeSet(members);
   std::vector<uint64_t> bitmap(probes->member_bitmap.size());
   bool all_found = true;
   for (auto _ : state) {
-    ConcurrentFilter& filter = g_shared->filter;
-    if (writes) {
-      filter.InsertBatch(probes->keys);
-    } else {
-      filter.MayContainBatch(probes->keys, bitmap);
-      all_found = all_found && bitmap == probes->member_bitmap;
-    }
+    g_shared->MayContainBatch(probes->keys, bitmap);
+    all_found = all_found && bitmap == probes->member_bitmap;
   }
+  const auto lookups = static_cast<double>(state.iterations()) * static_cast<double>(probes->size());
   Finish(state, probes->size());
-  const auto keys = static_cast<double>(state.iterations()) * static_cast<double>(probes->size());
-  state.counters["inserts"] = benchmark::Counter(writes ? keys : 0, benchmark::Counter::kIsRate);
-  state.counters["lookups"] = benchmark::Counter(writes ? 0 : keys, benchmark::Counter::kIsRate);
+  state.counters["inserts_per_second"] = benchmark::Counter(0, benchmark::Counter::kIsRate);
+  state.counters["lookups_per_second"] = benchmark::Counter(lookups, benchmark::Counter::kIsRate);
   if (!all_found) FailRow(state, "wrong answers: a key that was inserted is missing");
-  if (thread == 0) CheckBits(state, g_shared->filter, g_shared->reference);
+}
+
+void Concurrent(State& state) {
+  const int thread = state.thread_index();
+  if (thread == 0) {
+    Filter half(FilterConfig::ForBits(kShared * 8));
+    half.InsertBatch(std::span(MemberKeys(KeysOf(kShared))).first(HalfLoad()));
+    g_shared = std::make_unique<ConcurrentFilter>(std::move(half));
+  }
+  if (thread < kWriters) {
+    WriteShared(state, thread);
+  } else {
+    ReadShared(state, thread);
+  }
 }
 
 // ---- Pools.

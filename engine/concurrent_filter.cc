@@ -42,61 +42,63 @@ Result<std::unique_ptr<ConcurrentFilter>> ConcurrentFilter::Create(const FilterC
 
 ConcurrentFilter::~ConcurrentFilter() = default;
 
+// After their bits are set: whoever sees the count, for a copy say, sees the bits.
 void ConcurrentFilter::Count(uint64_t keys) noexcept {
   const auto slot = static_cast<size_t>(sched_getcpu()) % kSlots;  // -1, where it is not known, is a slot too
-  slots_[slot].keys.fetch_add(keys, std::memory_order_relaxed);
+  slots_[slot].keys.fetch_add(keys, std::memory_order_release);
 }
 
 uint64_t ConcurrentFilter::InsertedCount() const noexcept {
   uint64_t keys = filter_.InsertedCount();
-  for (size_t i = 0; i < kSlots; ++i) keys += slots_[i].keys.load(std::memory_order_relaxed);
+  for (size_t i = 0; i < kSlots; ++i) keys += slots_[i].keys.load(std::memory_order_acquire);
   return keys;
 }
 
 bool ConcurrentFilter::TryInsertHash(uint64_t hash) noexcept {
+  const bool changed = filter_.ops_->shared_try_insert(filter_.bits_, hash);
   Count(1);
-  return filter_.ops_->shared_try_insert(filter_.bits_, hash);
+  return changed;
 }
 
 void ConcurrentFilter::InsertBatch(std::span<const uint64_t> keys) noexcept {
-  Count(keys.size());
   filter_.ops_->shared_insert_batch(filter_.bits_, Keys(keys, 0, keys.size()));
+  Count(keys.size());
 }
 void ConcurrentFilter::InsertBatch(std::span<const uint32_t> keys) noexcept {
-  Count(keys.size());
   filter_.ops_->shared_insert_batch(filter_.bits_, Keys(keys, 0, keys.size()));
+  Count(keys.size());
 }
 void ConcurrentFilter::InsertBatch(std::span<const std::string_view> keys) noexcept {
-  Count(keys.size());
   ForHashChunks(keys, keys.size(), filter_.seed(),
                 [&](size_t, const KeySpan& hashes) { filter_.ops_->shared_insert_batch(filter_.bits_, hashes); });
+  Count(keys.size());
 }
 void ConcurrentFilter::InsertHashBatch(std::span<const uint64_t> hashes) noexcept {
-  Count(hashes.size());
   filter_.ops_->shared_insert_batch(filter_.bits_, Hashes(hashes.data(), hashes.size()));
+  Count(hashes.size());
 }
 
 void ConcurrentFilter::TryInsertBatch(std::span<const uint64_t> keys, std::span<uint64_t> changed) noexcept {
   const size_t count = Covered(keys.size(), changed.size());
-  Count(count);
   filter_.ops_->shared_try_insert_batch(filter_.bits_, Keys(keys, 0, count), changed.data());
+  Count(count);
 }
 void ConcurrentFilter::TryInsertBatch(std::span<const uint32_t> keys, std::span<uint64_t> changed) noexcept {
   const size_t count = Covered(keys.size(), changed.size());
-  Count(count);
   filter_.ops_->shared_try_insert_batch(filter_.bits_, Keys(keys, 0, count), changed.data());
+  Count(count);
 }
 void ConcurrentFilter::TryInsertBatch(std::span<const std::string_view> keys, std::span<uint64_t> changed) noexcept {
   const size_t count = Covered(keys.size(), changed.size());
-  Count(count);
   ForHashChunks(keys, count, filter_.seed(), [&](size_t first, const KeySpan& hashes) {
     filter_.ops_->shared_try_insert_batch(filter_.bits_, hashes, changed.data() + first / 64);
   });
+  Count(count);
 }
 void ConcurrentFilter::TryInsertHashBatch(std::span<const uint64_t> hashes, std::span<uint64_t> changed) noexcept {
   const size_t count = Covered(hashes.size(), changed.size());
-  Count(count);
   filter_.ops_->shared_try_insert_batch(filter_.bits_, Hashes(hashes.data(), count), changed.data());
+  Count(count);
 }
 
 void ConcurrentFilter::MayContainBatch(std::span<const uint64_t> keys, std::span<uint64_t> bitmap) const noexcept {
@@ -118,7 +120,7 @@ void ConcurrentFilter::MayContainHashBatch(std::span<const uint64_t> hashes,
 }
 
 Result<Filter> ConcurrentFilter::TryCopy() const try {
-  const uint64_t inserted = InsertedCount();  // of before: never more than the copy has
+  const uint64_t inserted = InsertedCount();  // of before: the copy has all of them
   Result<FilterConfig> config = FilterConfig::TryForBits(filter_.bits(), filter_.k(), filter_.layout());
   if (!config.ok()) return config.error();
   Result<Filter> copy = Filter::Create(config->WithSeed(filter_.seed())

@@ -46,6 +46,8 @@ void ThrowError(Error error) {
 
 const Error& NoMemory() noexcept {
   static const auto* const error =  // never destroyed: threads may still need it at exit
+                                    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): when the library is loaded,
+                                    // nobody could handle it
       new Error(ErrorCode::kOutOfMemory, "no memory is left for what was asked for");
   return *error;
 }

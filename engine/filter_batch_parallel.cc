@@ -127,8 +127,8 @@ class ByNode {
         for (uint64_t left = found[w]; left != 0; left &= left - 1) {
           const size_t position = round_ + positions_[at + w * 64 + static_cast<size_t>(std::countr_zero(left))];
           // Another node's thread may have keys of the same word.
-          std::atomic_ref<uint64_t>(bitmap_[position / 64])
-              .fetch_or(uint64_t{1} << (position % 64), std::memory_order_relaxed);
+          const std::atomic_ref<uint64_t> word(bitmap_[position / 64]);
+          word.fetch_or(uint64_t{1} << (position % 64), std::memory_order_relaxed);
         }
       }
     }

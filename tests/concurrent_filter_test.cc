@@ -110,7 +110,8 @@ TEST_P(ConcurrentFilterTest, OneThreadIsAFilter) {
 // Threads that insert at once: into few lines, so that they meet; each key by two threads.
 TEST_P(ConcurrentFilterTest, NoBitIsLost) {
   const std::vector<uint64_t> keys = Random(2).Take(kKeys);
-  for (const uint64_t bits : {uint64_t{512}, uint64_t{4096}, uint64_t{kKeys * 12}}) {
+  // The last is large enough for inserts to prefetch.
+  for (const uint64_t bits : {uint64_t{512}, uint64_t{4096}, uint64_t{kKeys * 12}, uint64_t{16} << 23}) {
     Filter plain(Config(bits));
     plain.InsertBatch(keys);
     ConcurrentFilter concurrent(Config(bits));

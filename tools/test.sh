@@ -2,7 +2,8 @@
 # Sets up, builds and tests everything on this machine; needs no terminal and reads nothing.
 #
 #   tools/test.sh           g++ build, all default tests; then those of memory placement on an emulated machine with
-#                           two NUMA nodes (tools/numa_vm.sh); then a clang build, warnings as errors
+#                           two NUMA nodes (tools/numa_vm.sh); the instruction counts of the kernels
+#                           (tools/instructions.sh); then a clang build, warnings as errors
 #   tools/test.sh --quick   the g++ build and its tests only
 #
 # BUILD_DIR (default build) and CLANG_BUILD_DIR (default build-clang) say where; JOBS how many compilers at once.
@@ -114,6 +115,13 @@ numa_stage() {
 if ! $quick; then
   stage "NUMA machine"
   numa_stage
+
+  stage "instructions per key"
+  if tools/setup.sh gate; then
+    tools/instructions.sh -B "$build" || status=1
+  else
+    echo "SKIPPED instructions per key: valgrind is not to be had"
+  fi
 
   clang=$(command -v clang++-14 || command -v clang++)
   stage "configure $clang_build ($clang)"

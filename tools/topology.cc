@@ -146,8 +146,8 @@ class TopologyCommand final : public Command {
     std::string label = "caches";
     for (const CpuCache& cache : topology.caches()) {
       table.Add(std::exchange(label, {}), "L" + std::to_string(cache.level) + " " + FormatBytes(cache.bytes) + ", " +
-                                              FormatCount(cache.count) + (cache.count == 1 ? " of it" : " of them") +
-                                              ", for " +
+                                              FormatCount(static_cast<uint64_t>(cache.count)) +
+                                              (cache.count == 1 ? " of it" : " of them") + ", for " +
                                               Plural(static_cast<size_t>(cache.cpus_sharing), "hardware thread") +
                                               (cache.count == 1 ? "" : " each"));
     }

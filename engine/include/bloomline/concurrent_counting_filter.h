@@ -24,7 +24,7 @@ class BLOOMLINE_API ConcurrentCountingFilter {
  public:
   // As CountingFilter. Throws Error(kInvalidArgument, kOutOfMemory).
   explicit ConcurrentCountingFilter(const FilterConfig& config, OverflowPolicy policy = OverflowPolicy::kSaturate);
-  // Takes over a filter with what it holds.
+  // Takes over a filter with what it holds; where that fails, the filter is gone.
   explicit ConcurrentCountingFilter(CountingFilter filter);
   static Result<std::unique_ptr<ConcurrentCountingFilter>> Create(CountingFilter filter);
   ~ConcurrentCountingFilter();

@@ -19,13 +19,15 @@ namespace bloomline {
 // thread that the insert has returned (a queue, a flag) must order the two, as for any memory.
 // Two threads that TryInsert one key at the same time may both hear "new": each may have been the first to set some of
 // its bits. At least one does.
-// Dearer than Filter, whose inserts write a line at a time: for one writer, or writers with a filter each (Merge), take
-// that. Lookups cost the same.
+// Lookups cost what Filter's do. Inserts are dearer, since a locked OR per word takes the place of a store per line:
+// some 35 ns for a new key in place of 1.5 (split512, 1 MiB, AVX-512), 2 to 4 ns for one that is there already. For one
+// writer, or writers that can have a filter each (Merge), or threads that have all keys at hand (Filter::InsertBulk
+// with a pool), take Filter.
 class BLOOMLINE_API ConcurrentFilter {
  public:
   // As Filter. Throws Error(kInvalidArgument, kOutOfMemory).
   explicit ConcurrentFilter(const FilterConfig& config);
-  // Takes over a filter with what it holds.
+  // Takes over a filter with what it holds; where that fails, the filter is gone.
   explicit ConcurrentFilter(Filter filter);
   static Result<std::unique_ptr<ConcurrentFilter>> Create(const FilterConfig& config);
   static Result<std::unique_ptr<ConcurrentFilter>> Create(Filter filter);
@@ -78,7 +80,7 @@ class BLOOMLINE_API ConcurrentFilter {
   MemoryReport memory() const { return filter_.memory(); }
 
   // A copy of the content, to look at, save or merge: it holds every key whose insert returned before the call, and of
-  // those inserted meanwhile some bits or all. Error(kOutOfMemory).
+  // those inserted meanwhile some bits or all. Its InsertedCount() is of the call's beginning. Error(kOutOfMemory).
   Result<Filter> TryCopy() const;
   // A snapshot of the same content, written without a copy of the filter: at most 1 MiB beside it. Errors as in
   // FilterReader::Save.
