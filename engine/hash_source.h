@@ -14,6 +14,7 @@ namespace bloomline::detail {
 // Each has size() and Hash(first, count, out).
 class FixedKeys {
  public:
+  static constexpr bool kHashingIsDear = false;
   FixedKeys(const BlockOps& ops, const BlockBits& bits, std::span<const uint64_t> keys, KeyForm form)
       : ops_(ops), bits_(bits), keys_(keys), form_(form) {}
   size_t size() const { return keys_.size(); }
@@ -30,6 +31,7 @@ class FixedKeys {
 
 class StringKeys {
  public:
+  static constexpr bool kHashingIsDear = true;
   StringKeys(std::span<const std::string_view> keys, uint64_t seed) : keys_(keys), seed_(seed) {}
   size_t size() const { return keys_.size(); }
   void Hash(size_t first, size_t count, uint64_t* out) const {

@@ -14,6 +14,7 @@
 #include "engine/binding.h"
 #include "engine/control_group.h"
 #include "engine/out_of_memory.h"
+#include "engine/pool_scratch.h"
 
 namespace bloomline {
 namespace {
@@ -70,6 +71,8 @@ struct ThreadPool::Impl {
   std::string note;
 
   std::mutex one_run;  // held by the caller whose turn it is
+  std::mutex scratch_in_use;
+  std::unique_ptr<detail::Storage> scratch;  // guarded by scratch_in_use
   const std::function<void(int)>* body = nullptr;
   std::atomic<uint32_t> round{0};    // counts the runs; workers wait for the next
   std::atomic<uint32_t> working{0};  // those that have not finished this run
@@ -186,6 +189,26 @@ void ThreadPool::Run(const std::function<void(int thread)>& body) noexcept {
   impl_->round.fetch_add(1);
   impl_->round.notify_all();
   for (uint32_t left = impl_->working; left != 0; left = impl_->working) impl_->working.wait(left);
+}
+
+Result<detail::PoolScratch> detail::PoolScratch::Take(ThreadPool& pool, uint64_t bytes) {
+  PoolScratch scratch;
+  ThreadPool::Impl& impl = *pool.impl_;
+  if (bytes <= kMostKept) scratch.in_use_ = std::unique_lock<std::mutex>(impl.scratch_in_use, std::try_to_lock);
+  if (!scratch.in_use_.owns_lock()) {
+    Result<std::unique_ptr<Storage>> own = Storage::Allocate(bytes, MemoryPolicy());
+    if (!own.ok()) return own.error();
+    scratch.own_ = std::move(own).value();
+    return Result<PoolScratch>(std::move(scratch));
+  }
+  if (impl.scratch == nullptr || impl.scratch->bytes() < bytes) {
+    impl.scratch.reset();  // before there is more
+    Result<std::unique_ptr<Storage>> kept = Storage::Allocate(bytes, MemoryPolicy());
+    if (!kept.ok()) return kept.error();
+    impl.scratch = std::move(kept).value();
+  }
+  scratch.kept_ = impl.scratch->words();
+  return Result<PoolScratch>(std::move(scratch));
 }
 
 }  // namespace bloomline

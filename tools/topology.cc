@@ -84,7 +84,8 @@ class TopologyCommand final : public Command {
         synthetic_ ? Must(Topology::Synthetic(*synthetic_), "--synthetic") : Topology::Machine();
     const PlacementChoice placement = ChoosePlacement(*topology, bytes);
     const std::unique_ptr<ThreadPool> pool = Must(ThreadPool::Create(ThreadPool::kAuto, topology));
-    const std::vector<PageReserve> reserves = ReadReserves();
+    // Of this machine; a made-up one has none.
+    const std::vector<PageReserve> reserves = topology->synthetic() ? std::vector<PageReserve>() : ReadReserves();
     if (common.json) {
       PrintJson(ToJson(*topology, bytes, placement, *pool, reserves));
     } else {

@@ -20,7 +20,7 @@ namespace bloomline {
 // Two threads that TryInsert one key at the same time may both hear "new": each may have been the first to set some of
 // its bits. At least one does.
 // Lookups cost what Filter's do. Inserts are dearer, since a locked OR per word takes the place of a store per line:
-// some 35 ns for a new key in place of 1.5 (split512, 1 MiB, AVX-512), 2 to 4 ns for one that is there already. For one
+// some 34 ns for a new key in place of 1.5 (split512, 1 MiB, AVX-512), 1.2 ns for one that is there already. For one
 // writer, or writers that can have a filter each (Merge), or threads that have all keys at hand (Filter::InsertBulk
 // with a pool), take Filter.
 class BLOOMLINE_API ConcurrentFilter {

@@ -1,5 +1,6 @@
 // ThreadPool: threads that stay, each pinned to a hardware thread, for calls that work on many keys at once
-// (Filter::InsertBulk, FilterReader::MayContainBatch with a pool).
+// (Filter::InsertBulk, FilterReader::MayContainBatch with a pool). A pool keeps up to 64 MiB that such calls sort keys
+// in.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,10 @@
 #include "bloomline/topology.h"
 
 namespace bloomline {
+
+namespace detail {
+class PoolScratch;
+}
 
 class BLOOMLINE_API ThreadPool {
  public:
@@ -41,6 +46,7 @@ class BLOOMLINE_API ThreadPool {
   void Run(const std::function<void(int thread)>& body) noexcept;
 
  private:
+  friend class detail::PoolScratch;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
