@@ -152,6 +152,7 @@ class BuildCommand final : public Command {
 
   void InsertAll(KeyReader& reader, Filter& filter) {
     BulkInsert insert(filter, thread_count_);
+    if (thread_count_ != 1 && reader.TotalBytes().value_or(0) >= kWorthThreads) reader.TakeLargeBatches();
     tally_.Run(
         reader, "building", [&](const KeyBatch& batch) { insert.Add(batch); }, [](const KeyBatch&) {});
     tally_.Time([&] { insert.Finish(); });

@@ -14,6 +14,13 @@ void BulkInsert::Add(const KeyBatch& batch) {
         [&](const auto& hashes) { filter_.InsertHashBatch(hashes); });
     return;
   }
+  if (batch.size() >= kDirect) {
+    Flush();
+    if (batch.lines.empty()) return Insert(batch.integers);
+    if (pool_ == nullptr) pool_ = Must(ThreadPool::Create(threads_));
+    Must(filter_.TryInsertBulk(batch.lines, *pool_));
+    return;
+  }
   if (pending_.capacity() == 0) pending_.reserve(kGather);
   if (pending_.size() + batch.size() > kGather) Flush();
   pending_hashes_ = batch.integers.empty();
@@ -35,10 +42,19 @@ void BulkInsert::Finish() {
 }
 
 void BulkInsert::Flush() {
-  if (pool_ == nullptr) pool_ = Must(ThreadPool::Create(threads_));
-  Must(pending_hashes_ ? filter_.TryInsertHashBulk(pending_, *pool_)
-                       : filter_.TryInsertBulk(std::span<const uint64_t>(pending_), *pool_));
+  if (pending_.empty()) return;
+  if (pending_hashes_) {
+    if (pool_ == nullptr) pool_ = Must(ThreadPool::Create(threads_));
+    Must(filter_.TryInsertHashBulk(pending_, *pool_));
+  } else {
+    Insert(pending_);
+  }
   pending_.clear();
+}
+
+void BulkInsert::Insert(std::span<const uint64_t> integers) {
+  if (pool_ == nullptr) pool_ = Must(ThreadPool::Create(threads_));
+  Must(filter_.TryInsertBulk(integers, *pool_));
 }
 
 }  // namespace bloomline::cli

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "bloomline/filter.h"
@@ -23,8 +24,10 @@ class BulkInsert {
   int threads() const { return pool_ == nullptr ? 1 : pool_->threads(); }
 
  private:
-  static constexpr size_t kGather = size_t{1} << 20;  // keys
+  static constexpr size_t kGather = size_t{1} << 20;    // keys
+  static constexpr size_t kDirect = size_t{128} << 10;  // keys that need no gathering
   void Flush();
+  void Insert(std::span<const uint64_t> integers);
 
   Filter& filter_;
   int threads_;

@@ -33,6 +33,9 @@ struct KeyOptions {
 };
 const char* KeyFormatName(KeyFormat format);
 
+// Bytes of keys below which starting threads is not worth it. Keys that come down a pipe are taken as they come.
+inline constexpr uint64_t kWorthThreads = uint64_t{4} << 20;
+
 // Some keys in the order of the input; exactly one of the three is not empty. Valid until the next call of Next.
 struct KeyBatch {
   std::span<const std::string_view> lines;

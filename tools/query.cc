@@ -49,9 +49,6 @@ class BitmapWriter {
   size_t used_ = 0;  // bits of pending_, below 64
 };
 
-// Bytes of keys that are not worth starting threads for. Keys that come down a pipe are answered as they come.
-constexpr uint64_t kWorthThreads = uint64_t{4} << 20;
-
 class QueryCommand final : public Command {
  public:
   const char* name() const override { return "query"; }
