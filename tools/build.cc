@@ -151,8 +151,10 @@ class BuildCommand final : public Command {
   }
 
   void InsertAll(KeyReader& reader, Filter& filter) {
-    BulkInsert insert(filter, thread_count_);
-    if (thread_count_ != 1 && reader.TotalBytes().value_or(0) >= kWorthThreads) reader.TakeLargeBatches();
+    // A small file is done before threads are awake; of a pipe nobody knows what will come.
+    const int threads = reader.TotalBytes().value_or(kWorthThreads) < kWorthThreads ? 1 : thread_count_;
+    BulkInsert insert(filter, threads);
+    if (threads != 1 && reader.TotalBytes()) reader.TakeLargeBatches();
     tally_.Run(
         reader, "building", [&](const KeyBatch& batch) { insert.Add(batch); }, [](const KeyBatch&) {});
     tally_.Time([&] { insert.Finish(); });
