@@ -271,7 +271,7 @@ void Register() {
     c.operation = operation;
     c.filter.bytes = bytes;
     c.name = std::string(name) + "/" + Baseline::kName + "/" + SizeName(bytes);
-    benchmark::RegisterBenchmark(c.name.c_str(), [c](State& state) { Measure<Baseline>(state, c); });
+    RegisterRow(c.name, [c](State& state) { Measure<Baseline>(state, c); });
   };
   std::vector<uint64_t> sizes(std::begin(kSizes), std::end(kSizes));
   if (Baseline::kLargest >= kLargeSize) sizes.push_back(kLargeSize);

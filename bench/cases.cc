@@ -73,6 +73,8 @@ Case Base(Operation operation, const LayoutChoice& layout, uint64_t bytes, const
 
 class Suite {
  public:
+  explicit Suite(bool all) : all_(all) {}
+
   void Add(Case c, const std::string& detail = "") {
     c.name = OperationName(c.operation);
     if (!IsLimit(c.operation)) c.name += "/" + LayoutNameWithK(c.filter.layout, c.filter.k);
@@ -104,23 +106,28 @@ class Suite {
       if (bytes > kSmallFilterBytes && layout.layout != kLayouts[0].layout) {
         Add(Base(Operation::kLimitHashTouch, layout, bytes, target), "/on:" + LayoutNameWithK(layout.layout, layout.k));
       }
-      for (const Operation operation : {Operation::kLookupBatch, Operation::kLookupOne}) {
-        Case c = Base(operation, layout, bytes, target);
-        c.hit_percent = 0;
-        Add(c, "/hit0");
-        c.hit_percent = 100;
-        Add(c, "/hit100");
+      for (const Operation operation : {Operation::kLookupBatch, Operation::kLookupOne, Operation::kSelectBatch}) {
+        AddHitRates(Base(operation, layout, bytes, target));
       }
       Add(Base(Operation::kOracleBatch, layout, bytes, target), "/oracle");
-      if (layout.layout == kLayouts[0].layout) {
-        Case c = Base(Operation::kLookupBatch, layout, bytes, target);
-        c.threads = {1, 2, std::max(1, static_cast<int>(std::thread::hardware_concurrency()))};
-        std::sort(c.threads.begin(), c.threads.end());
-        c.threads.erase(std::unique(c.threads.begin(), c.threads.end()), c.threads.end());
-        Add(c);
-      }
+      if (layout.layout == kLayouts[0].layout || all_) AddThreads(Base(Operation::kLookupBatch, layout, bytes, target));
     }
     AddCounting(bytes, target, detail, is_base);
+  }
+
+  void AddHitRates(Case c, const std::string& detail = "") {
+    c.hit_percent = 0;
+    Add(c, detail + "/hit0");
+    c.hit_percent = 100;
+    Add(c, detail + "/hit100");
+  }
+
+  // One thread, two and as many as the machine has.
+  void AddThreads(Case c) {
+    c.threads = {1, 2, std::max(1, static_cast<int>(std::thread::hardware_concurrency()))};
+    std::sort(c.threads.begin(), c.threads.end());
+    c.threads.erase(std::unique(c.threads.begin(), c.threads.end()), c.threads.end());
+    Add(c);
   }
 
   void AddCounting(uint64_t bytes, const std::string& target, const std::string& detail, bool is_base) {
@@ -129,7 +136,10 @@ class Suite {
       for (const Operation operation : {Operation::kCountLookup, Operation::kCountAdd, Operation::kCountRemove}) {
         Add(Base(operation, choice, bytes, target), detail);
       }
-      if (!is_base || bytes <= kSmallFilterBytes) continue;
+      if (!is_base) continue;
+      AddHitRates(Base(Operation::kCountLookup, choice, bytes, target));
+      if (all_) AddThreads(Base(Operation::kCountLookup, choice, bytes, target));
+      if (bytes <= kSmallFilterBytes) continue;
       for (const Operation operation : {Operation::kLimitHashTouch, Operation::kLimitHashRmw}) {
         Add(Base(operation, choice, bytes, target), "/on:" + LayoutName(layout, 8));
       }
@@ -139,6 +149,7 @@ class Suite {
   std::vector<Case> Take() { return std::move(cases_); }
 
  private:
+  bool all_;
   std::vector<Case> cases_;
 };
 
@@ -149,6 +160,7 @@ void AddStrings(Suite& suite, const std::string& target) {
     Case c = Base(Operation::kLookupBatch, kLayouts[0], bytes, target);
     c.filter.strings = true;
     suite.Add(c, "/strings");
+    suite.AddHitRates(c, "/strings");
   }
 }
 
@@ -216,7 +228,7 @@ ProbeShape ProbesOf(const Case& c, int thread) {
 }
 
 std::vector<Case> MakeSuite(const SuiteOptions& options) {
-  Suite suite;
+  Suite suite(options.all);
   const std::string& target = options.target;
   const std::vector<std::string> supported = SupportedTargets();
   suite.Add(Base(Operation::kLimitHash, kLayouts[0], kMiB, target));

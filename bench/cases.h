@@ -37,7 +37,7 @@ struct Case {
 // The suite, in an order in which big filters are made once. `target` is that of rows without /target:NAME.
 struct SuiteOptions {
   std::string target;
-  bool all = false;  // every k of every layout at 1 MiB too
+  bool all = false;  // every k of every layout at 1 MiB, and threads for every layout, too
 };
 std::vector<Case> MakeSuite(const SuiteOptions& options);
 

@@ -212,13 +212,13 @@ void RegisterConcurrent(const std::string& target) {
   const int all = ThreadPool().threads();
   for (const int threads : {1, all}) {
     const std::string name = "/split512/512MiB/pool:" + std::to_string(threads);
-    benchmark::RegisterBenchmark(("lookup_batch" + name).c_str(), LookupPool, target, threads)->UseRealTime();
-    benchmark::RegisterBenchmark(("build" + name).c_str(), BuildPool, target, threads)->UseRealTime();
+    RegisterRow("lookup_batch" + name, LookupPool, target, threads)->UseRealTime();
+    RegisterRow("build" + name, BuildPool, target, threads)->UseRealTime();
     if (all == 1) break;
   }
-  benchmark::RegisterBenchmark("insert_batch/split512/1MiB/shared", InsertShared);
-  benchmark::RegisterBenchmark("build/split512/1MiB/shared", BuildShared);
-  benchmark::RegisterBenchmark("concurrent/split512/16MiB/writers:2", Concurrent)
+  RegisterRow("insert_batch/split512/1MiB/shared", InsertShared);
+  RegisterRow("build/split512/1MiB/shared", BuildShared);
+  RegisterRow("concurrent/split512/16MiB/writers:2", Concurrent)
       ->Threads(kWriters + kReaders)
       ->UseRealTime();
 }

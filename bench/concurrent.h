@@ -3,8 +3,7 @@
 //   insert_batch/split512/1MiB/shared    keys that are in the filter already: no word is written
 //   build/split512/1MiB/shared           from an empty filter to the design load: the price of atomic ORs
 //   concurrent/split512/16MiB/writers:2  two threads insert batches of new keys into a filter that holds half its
-//   design
-//                                        load at first, two look up ten times as many, all at once: all keys per
+//                                        design load at first, two look up ten times as many, all at once: all keys per
 //                                        second, and inserts_per_second and lookups_per_second
 // ThreadPool, with one thread and with all:
 //

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "bench/commit.h"  // made by the build
 #include "bloomline/bloomline.h"
 #include "bloomline/topology.h"
 #include "engine/topology.h"
@@ -71,6 +72,7 @@ void AddContext(std::string_view target) {
   AddCustomContext("compiler", Compiler());
   AddCustomContext("flags", BLOOMLINE_BENCH_FLAGS);
   AddCustomContext("bloomline_version", Version());
+  AddCustomContext("commit", BLOOMLINE_COMMIT);
   AddCustomContext("target", std::string(target));
 }
 

@@ -20,6 +20,7 @@ namespace {
 using benchmark::State;
 
 std::atomic<bool> g_any_failed{false};
+std::vector<std::string> g_row_names;  // changed before the rows run only
 
 void Fail(State& state, const std::string& message) { FailRow(state, message); }
 
@@ -270,11 +271,17 @@ void Run(State& state, const Case& c) {
 
 }  // namespace
 
+const std::vector<std::string>& RowNames() { return g_row_names; }
+void NoteRowName(const std::string& name) { g_row_names.push_back(name); }
+
 void Register(const Case& c) {
-  auto* registered = benchmark::RegisterBenchmark(c.name.c_str(), [c](State& state) { Run(state, c); });
+  auto* registered = RegisterRow(c.name, [c](State& state) { Run(state, c); });
   if (c.threads.empty()) return;
   registered->UseRealTime();
-  for (const int threads : c.threads) registered->Threads(threads);
+  for (const int threads : c.threads) {
+    registered->Threads(threads);
+    NoteRowName(c.name + "/real_time/threads:" + std::to_string(threads));
+  }
 }
 
 void FailRow(State& state, const std::string& message) {

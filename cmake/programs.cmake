@@ -43,6 +43,13 @@ if(BLOOMLINE_BUILD_BENCH AND bench_sources)
     string(STRIP "${CMAKE_CXX_FLAGS} ${${bench_flags}}" bench_flags)
     string(REPLACE "\"" "'" bench_flags "${bench_flags}")
     target_compile_definitions(bloomline_bench PRIVATE ${library_definitions} BLOOMLINE_BENCH_FLAGS="${bench_flags}")
+    # The commit, for the context of every result.
+    set(commit_header "${PROJECT_BINARY_DIR}/generated/bench/commit.h")
+    add_custom_target(bloomline_commit BYPRODUCTS "${commit_header}"
+      COMMAND "${CMAKE_COMMAND}" "-DSOURCE=${PROJECT_SOURCE_DIR}" "-DOUTPUT=${commit_header}"
+        -P "${PROJECT_SOURCE_DIR}/cmake/commit.cmake")
+    add_dependencies(bloomline_bench bloomline_commit)
+    target_include_directories(bloomline_bench PRIVATE "${PROJECT_BINARY_DIR}/generated")
     # Static: the limits are measured with internal kernels, which the shared library does not export.
     target_link_libraries(bloomline_bench PRIVATE bloomline::bloomline_static benchmark::benchmark
       ${library_dependencies})
