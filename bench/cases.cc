@@ -122,11 +122,11 @@ class Suite {
     Add(c, detail + "/hit100");
   }
 
-  // One thread, two and as many as the machine has.
+  // One thread, two and so on doubled, and as many as the machine has.
   void AddThreads(Case c) {
-    c.threads = {1, 2, std::max(1, static_cast<int>(std::thread::hardware_concurrency()))};
-    std::sort(c.threads.begin(), c.threads.end());
-    c.threads.erase(std::unique(c.threads.begin(), c.threads.end()), c.threads.end());
+    const int all = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+    for (int threads = 1; threads < all; threads *= 2) c.threads.push_back(threads);
+    c.threads.push_back(all);
     Add(c);
   }
 

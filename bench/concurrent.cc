@@ -212,6 +212,7 @@ void RegisterConcurrent(const std::string& target) {
   const int all = ThreadPool().threads();
   for (const int threads : {1, all}) {
     const std::string name = "/split512/512MiB/pool:" + std::to_string(threads);
+    for (const char* operation : {"lookup_batch", "build"}) NoteRowName(operation + name + "/real_time");
     RegisterRow("lookup_batch" + name, LookupPool, target, threads)->UseRealTime();
     RegisterRow("build" + name, BuildPool, target, threads)->UseRealTime();
     if (all == 1) break;

@@ -4,7 +4,8 @@
 #   tools/setup.sh [GROUP...]
 #     build      compiler, CMake, libraries (the default)
 #     test       GoogleTest, clang
-#     bench      Google Benchmark
+#     bench      Google Benchmark; libbloom and LevelDB, which are measured beside it
+#     plots      matplotlib, for tools/bench.sh
 #     words      Debian's word lists, which tools/quickstart.sh reads
 #     emulators  qemu, for tools/emulate_x86.sh
 #     aarch64    cross compiler and qemu, for tools/aarch64.sh
@@ -17,7 +18,8 @@ set -euo pipefail
 
 build=(g++ make cmake pkg-config libhwy-dev libhwloc-dev libxxhash-dev libcli11-dev nlohmann-json3-dev)
 test=(libgtest-dev clang)
-bench=(libbenchmark-dev)
+bench=(libbenchmark-dev python3 libbloom-dev libleveldb-dev)
+plots=(python3-matplotlib)
 words=(wamerican wamerican-insane)
 emulators=(qemu-user)
 aarch64=(g++-aarch64-linux-gnu qemu-user)
@@ -35,20 +37,21 @@ for group in "${@:-build}"; do
     build) wanted+=("${build[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;
+    plots) wanted+=("${plots[@]}") ;;
     words) wanted+=("${words[@]}") ;;
     emulators) wanted+=("${emulators[@]}") ;;
     aarch64) wanted+=("${aarch64[@]}") ;;
     numa) wanted+=("${numa[@]}") ;;
     gate) wanted+=("${gate[@]}") ;;
     all)
-      wanted+=("${build[@]}" "${test[@]}" "${bench[@]}" "${words[@]}" "${emulators[@]}" "${aarch64[@]}" "${numa[@]}"
-        "${gate[@]}")
+      wanted+=("${build[@]}" "${test[@]}" "${bench[@]}" "${plots[@]}" "${words[@]}" "${emulators[@]}"
+        "${aarch64[@]}" "${numa[@]}" "${gate[@]}")
       ;;
     -h | --help)
       sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
       exit 0
       ;;
-    *) die "unknown group '$group'; known are: build test bench words emulators aarch64 numa gate all" 2 ;;
+    *) die "unknown group '$group'; known are: build test bench plots words emulators aarch64 numa gate all" 2 ;;
   esac
 done
 

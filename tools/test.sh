@@ -52,7 +52,7 @@ stage "packages"
 if $quick; then
   tools/setup.sh build test
 else
-  tools/setup.sh build test bench
+  tools/setup.sh build test bench plots
 fi
 
 # A compiler cache, where there is one that works.
