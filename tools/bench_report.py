@@ -110,7 +110,7 @@ def bound_rows(results):
 def thread_rows(results):
     """(row, ratio of throughputs) of two threads to one."""
     for name, ns in results.ns.items():
-        if name.endswith("/real_time/threads:2"):
+        if name.startswith("lookup_batch/split512/") and name.endswith("/real_time/threads:2"):
             single = results.ns.get(name[:-1] + "1")
             if single is not None:
                 yield name, single / ns

@@ -13,10 +13,14 @@ import time
 
 from results import BadInput, read_json
 
-KEPT = ("name", "run_name", "run_type", "threads", "items_per_second", "fpr", "inserts_per_second",
-        "lookups_per_second", "prefetch", "label")
+KEPT = ("run_type", "items_per_second", "fpr", "inserts_per_second", "lookups_per_second", "label")
 # Of no meaning elsewhere, or not for others to read.
 DROPPED_CONTEXT = ("host_name", "executable", "caches", "library_build_type", "cpu_scaling_enabled", "load_avg")
+
+
+def rounded(value):
+    """More digits than anything here is exact to, and half of what JSON would write."""
+    return float(f"{value:.7g}") if isinstance(value, float) else value
 
 
 class Gatherer:
@@ -45,7 +49,8 @@ class Gatherer:
                 if best is None or row["items_per_second"] > best["items_per_second"]:
                     fastest[name] = row
         for row in fastest.values():
-            self.rows.append({**{key: row[key] for key in KEPT if key in row}, "process": self.processes})
+            self.rows.append({"name": row.get("run_name", row["name"]),
+                              **{key: rounded(row[key]) for key in KEPT if row.get(key)}, "process": self.processes})
         self.processes += 1
 
     def write(self, path, **more_context):

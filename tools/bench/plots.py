@@ -91,8 +91,10 @@ def draw_caches(axes, view, low, high):
         size = int(text) if text.isdigit() else 0
         if low <= size <= high:
             axes.axvline(size, color="#888888", linewidth=1.1, linestyle=(0, (2, 2)), zorder=1)
+            at_right = size > high / 8
             axes.annotate(f"{name} {size_name(size)}", (size, 0.985), xycoords=axes.get_xaxis_transform(),
-                          xytext=(4, 0), textcoords="offset points", fontsize=9, color="#555555", va="top")
+                          xytext=(-4 if at_right else 4, 0), textcoords="offset points", fontsize=9, color="#555555",
+                          va="top", ha="right" if at_right else "left")
 
 
 def lookup_by_size(view, path):
@@ -157,16 +159,19 @@ def fpr_against_cost(view, path):
                                   "shrinkB": 4})
     others = [(title, view.ns[row], view.fpr[row]) for name, title in BASELINES.items()
               if (row := f"lookup_one/{name}/1MiB") in view.ns and view.fpr.get(row)]
-    for title, ns, fpr in others:
+    # By turns above and below their points: they lie close together.
+    for i, (title, ns, fpr) in enumerate(sorted(others, key=lambda other: other[1])):
         axes.scatter([ns], [100 * fpr], s=46, facecolors="none", edgecolors="#222222", linewidths=1.3, zorder=3)
-        axes.annotate(title.replace(", written plainly", ",\nwritten plainly"), (ns, 100 * fpr), xytext=(0, 9),
-                      textcoords="offset points", ha="center", fontsize=8.5, color="#222222")
+        axes.annotate(title.replace(", written plainly", ",\nwritten plainly"), (ns, 100 * fpr),
+                      xytext=(8 if i % 2 else 0, -9 if i % 2 else 9), textcoords="offset points",
+                      ha="right" if i % 2 else "center",
+                      va="top" if i % 2 else "bottom", fontsize=8.5, color="#222222")
     axes.set_xscale("log")
     axes.set_yscale("log")
     xs = [ns for _, ns, _ in points + others]
     ys = [100 * fpr for _, _, fpr in points + others]
     axes.set_xlim(min(xs) / 2.9, max(xs) * 1.35)
-    axes.set_ylim(min(ys) / 1.18, min(max(ys), 8) * 1.1)
+    axes.set_ylim(min(ys) / 1.3, min(max(ys), 8) * 1.1)
     log_ticks(axes.xaxis)
     log_ticks(axes.yaxis)
     axes.set_xlabel("ns per key (logarithmic): batches; other filters (circles) one by one, which is all they have")
@@ -218,8 +223,7 @@ def by_threads(view, path):
     series = []
     colours = ["#0072b2", "#009e73", "#d55e00", "#cc79a7"]
     for size, colour in zip(SIZES, colours):
-        rows = {count: row for count, row in view.thread_rows(f"lookup_batch/split512/{size}").items()
-                if "/threads:" in row}
+        rows = view.thread_rows(f"lookup_batch/split512/{size}")
         if len(rows) > 1:
             series.append((spaced(size), colour, [(count, 1e3 / view.ns[row]) for count, row in rows.items()]))
     if not series:

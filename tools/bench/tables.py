@@ -141,7 +141,7 @@ def threads(view):
 def pools(view):
     rows = []
     for operation, title in (("lookup_batch", "`MayContainBatch`"), ("build", "`InsertBulk`, an empty filter")):
-        pooled = {count: row for count, row in view.thread_rows(f"{operation}/split512/512MiB").items() if "/pool:" in row}
+        pooled = view.thread_rows(f"{operation}/split512/512MiB", "pool")
         rows += [[title, str(count), number(view.ns[row])] for count, row in pooled.items()]
     return table(["`ThreadPool`, `split512`, 512 MiB", "threads", "ns per key"], rows)
 

@@ -102,11 +102,11 @@ class View:
         """The name of a base row on a target."""
         return row if target == self.target else f"{row}/target:{target}"
 
-    def thread_rows(self, prefix):
-        """{threads: row} of the rows that begin with `prefix`, as in lookup_batch/split512/1MiB."""
+    def thread_rows(self, prefix, kind="real_time/threads"):
+        """{threads: row} of the rows PREFIX/KIND:N, as in lookup_batch/split512/1MiB/real_time/threads:2."""
         found = {}
         for row in self.ns:
-            match = re.fullmatch(re.escape(prefix) + r"/(?:real_time/threads|pool):(\d+)(?:/real_time)?", row)
+            match = re.fullmatch(re.escape(f"{prefix}/{kind}") + r":(\d+)(?:/real_time)?", row)
             if match:
                 found[int(match[1])] = row
         return dict(sorted(found.items()))
