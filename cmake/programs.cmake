@@ -19,11 +19,20 @@ if(BLOOMLINE_BUILD_TOOLS AND tools_sources)
     message(FATAL_ERROR "The command line program needs CLI11 and nlohmann-json (libcli11-dev, nlohmann-json3-dev; "
                         "tools/setup.sh installs them). -DBLOOMLINE_BUILD_TOOLS=OFF builds the library alone.")
   endif()
-  add_executable(bloomline_cli ${tools_sources})
+  # All but main.cc: a fuzzer calls it too.
+  list(FILTER tools_sources EXCLUDE REGEX "/main\\.cc$")
+  add_library(bloomline_cli_objects OBJECT ${tools_sources})
+  bloomline_own_code(bloomline_cli_objects)
+  bloomline_fuzzed(bloomline_cli_objects)
+  target_include_directories(bloomline_cli_objects PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(bloomline_cli_objects PUBLIC CLI11::CLI11 nlohmann_json::nlohmann_json
+    PRIVATE bloomline::bloomline)
+  # The hot loops are the library's; -O3 takes a third longer over CLI11 and JSON.
+  target_compile_options(bloomline_cli_objects PRIVATE $<$<CONFIG:Release>:-O2>)
+  add_executable(bloomline_cli tools/main.cc)
   bloomline_program(bloomline_cli)
   set_target_properties(bloomline_cli PROPERTIES OUTPUT_NAME bloomline)
-  target_include_directories(bloomline_cli PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(bloomline_cli PRIVATE bloomline::bloomline CLI11::CLI11 nlohmann_json::nlohmann_json)
+  target_link_libraries(bloomline_cli PRIVATE bloomline_cli_objects bloomline::bloomline)
 endif()
 
 if(BLOOMLINE_BUILD_TOOLS)

@@ -19,3 +19,13 @@ function(bloomline_own_code target)
     target_compile_options(${target} PRIVATE -Wno-restrict)
   endif()
 endfunction()
+
+if(BLOOMLINE_BUILD_FUZZERS AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  message(FATAL_ERROR "BLOOMLINE_BUILD_FUZZERS needs clang's libFuzzer; CMAKE_CXX_COMPILER is ${CMAKE_CXX_COMPILER}")
+endif()
+# What the fuzzers are to explore.
+function(bloomline_fuzzed target)
+  if(BLOOMLINE_BUILD_FUZZERS)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
+endfunction()

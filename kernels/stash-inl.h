@@ -112,10 +112,12 @@ HWY_INLINE void StashVector(const detail::BlockBits& bits, V64 h, size_t j, Stas
   const V64 blocks = hn::Set(d, bits.blocks);
   if constexpr (kSpecOf<kId>.is_split256()) {
     hn::Store(hn::ShiftLeft<5>(BlockVectorHigh(h, blocks)), d, stash.offset[0] + j);
+    if constexpr (kWrongH != 0) h = hn::Xor(h, hn::Set(d, kWrongH));
     hn::Store(h, d, stash.field[0] + j);
   } else {
     const V64 block = hn::ShiftLeft<6>(BlockVector(h, blocks));
     V64 g = hn::Mul(h, hn::Set(d, kFirstG));
+    if constexpr (kWrongG != 0) g = hn::Xor(g, hn::Set(d, kWrongG));
     if constexpr (kVertical) {
       StashZones<kId>(block, g, j, stash, std::make_index_sequence<static_cast<size_t>(kSpecOf<kId>.k)>());
     } else {
@@ -140,9 +142,9 @@ template <SpecId kId>
 HWY_INLINE void StashOne(uint64_t h, uint64_t blocks, size_t j, Stash<kId, false>& stash) {
   stash.offset[0][j] = BlockOf(kSpecOf<kId>.layout, h, blocks) * kSpecOf<kId>.block_bytes();
   if constexpr (kSpecOf<kId>.is_split256()) {
-    stash.field[0][j] = h;
+    stash.field[0][j] = h ^ kWrongH;
   } else {
-    uint64_t g = h * kFirstG;
+    uint64_t g = h * kFirstG ^ kWrongG;
     stash.field[0][j] = g;
     for (int plane = 1; plane < kSpecOf<kId>.planes; ++plane) stash.field[plane][j] = g *= kNextG;
   }
