@@ -59,7 +59,7 @@ def command_of(context):
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="bench.sh")
+    parser = argparse.ArgumentParser(prog="bench.sh", usage="tools/bench.sh [--quick | --full] [OPTION...]; -h explains")
     parser.add_argument("--root", required=True)
     parser.add_argument("--program", required=True)
     parser.add_argument("--mode", choices=sorted(plan.MODES), default="quick")

@@ -26,11 +26,13 @@ class Stage(NamedTuple):
 def quick():
     """Under three minutes."""
     return [
-        Stage("filters in cache", rf"^(lookup_batch|lookup_one|insert_batch|build|count_[a-z]+)/[a-z0-9]+/{SMALL}$", 8, 3,
+        Stage("filters in cache", r"^(lookup_batch|lookup_one|insert_batch|count_[a-z]+)/[a-z0-9]+/(32KiB|1MiB)$", 8, 3,
               0.005),
+        Stage("filters of 16 MiB", r"^(lookup_batch|lookup_one|insert_batch|count_[a-z]+)/[a-z0-9]+/16MiB$", 2, 4, 0.005),
         Stage("the same on other targets", r"^(lookup_batch|count_lookup)/[a-z0-9]+/1MiB/target:[A-Z0-9_]+$", 2, 5, 0.005),
         Stage("every k", r"^lookup_batch/[a-z0-9]+k[0-9]+/1MiB$", 3, 4, 0.005, ("--all",)),
-        Stage("other filters", rf"^[a-z_]+/{BASELINES}/(1MiB|16MiB)$", 2, 4, 0.005),
+        Stage("other filters", rf"^[a-z_]+/{BASELINES}/1MiB$", 2, 4, 0.005),
+        Stage("other filters of 16 MiB", rf"^lookup_one/{BASELINES}/16MiB$", 1, 4, 0.005),
         Stage("strings", r"/strings$", 1, 5, 0.01),
         Stage("every size up to 128 MiB", r"/(32|64|128|256|512)KiB/sweep$|/(1|2|4|8|16|32|64|128)MiB/sweep$", 2, 4, 0.02),
         Stage("threads", r"^lookup_batch/split512/(1MiB|16MiB)/real_time/threads:[0-9]+$", 2, 5, 0.05),
