@@ -24,6 +24,13 @@ set_target_properties(bloomline_objects PROPERTIES
   CXX_VISIBILITY_PRESET hidden
   VISIBILITY_INLINES_HIDDEN ON)
 
+# Of a vector kernel, clang takes three times as long with these checks; AddressSanitizer sees what they would see.
+if(BLOOMLINE_SANITIZE MATCHES "undefined")
+  file(GLOB kernel_sources kernels/*.cc)
+  set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_OPTIONS
+    "-fno-sanitize=null,object-size,pointer-overflow")
+endif()
+
 function(bloomline_library target)
   add_library(bloomline::${target} ALIAS ${target})
   target_compile_features(${target} PUBLIC cxx_std_20)

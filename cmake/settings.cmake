@@ -20,6 +20,15 @@ function(bloomline_own_code target)
   endif()
 endfunction()
 
+# For code that is not hot: programs and tests. Sanitized, it takes four times as long to compile with -O1 as without.
+function(bloomline_cold_code target release_option)
+  if(BLOOMLINE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  else()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${release_option}>)
+  endif()
+endfunction()
+
 if(BLOOMLINE_BUILD_FUZZERS AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "BLOOMLINE_BUILD_FUZZERS needs clang's libFuzzer; CMAKE_CXX_COMPILER is ${CMAKE_CXX_COMPILER}")
 endif()

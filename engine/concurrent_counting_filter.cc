@@ -145,15 +145,16 @@ uint64_t ConcurrentCountingFilter::CountHash(uint64_t hash) const noexcept {
 
 size_t ConcurrentCountingFilter::ChangeHashes(const uint64_t* hashes, size_t count, uint64_t* bitmap,
                                               bool add) noexcept {
+  const std::span all(hashes, count);
   size_t failed = 0;
   for (size_t first = 0; first < count; first += kChunk) {
     const size_t size = std::min(kChunk, count - first);
     for (size_t i = 0; i < size; ++i) {
-      const uint64_t block = kernels::BlockOf(Layout::kSplit512, hashes[first + i], filter_.blocks());
+      const uint64_t block = kernels::BlockOf(Layout::kSplit512, detail::KeyAt(all, first + i), filter_.blocks());
       __builtin_prefetch(filter_.bits_.words + block * detail::kWordsPerLine, 1);
     }
     uint64_t word = 0;
-    for (size_t i = 0; i < size; ++i) word |= uint64_t{!Change(hashes[first + i], add)} << i;
+    for (size_t i = 0; i < size; ++i) word |= uint64_t{!Change(detail::KeyAt(all, first + i), add)} << i;
     failed += static_cast<size_t>(std::popcount(word));
     if (bitmap != nullptr) bitmap[first / kChunk] = word;
   }
@@ -167,7 +168,7 @@ size_t ConcurrentCountingFilter::ChangeBatch(const Keys& keys, std::span<uint64_
   size_t failed = 0;
   for (size_t first = 0; first < count; first += kChunk) {
     const size_t size = std::min(kChunk, count - first);
-    for (size_t i = 0; i < size; ++i) hashes[i] = HashOf(keys[first + i]);
+    for (size_t i = 0; i < size; ++i) hashes[i] = HashOf(detail::KeyAt(keys, first + i));
     failed += ChangeHashes(hashes, size, detail::WordsFrom(bitmap, first), add);
   }
   return failed;
@@ -201,11 +202,11 @@ void ConcurrentCountingFilter::MayContainHashBatch(std::span<const uint64_t> has
   for (size_t first = 0; first < count; first += kChunk) {
     const size_t size = std::min(kChunk, count - first);
     for (size_t i = 0; i < size; ++i) {
-      const uint64_t block = kernels::BlockOf(Layout::kSplit512, hashes[first + i], filter_.blocks());
+      const uint64_t block = kernels::BlockOf(Layout::kSplit512, detail::KeyAt(hashes, first + i), filter_.blocks());
       __builtin_prefetch(filter_.bits_.words + block * detail::kWordsPerLine);
     }
     uint64_t word = 0;
-    for (size_t i = 0; i < size; ++i) word |= uint64_t{MayContainHash(hashes[first + i])} << i;
+    for (size_t i = 0; i < size; ++i) word |= uint64_t{MayContainHash(detail::KeyAt(hashes, first + i))} << i;
     bitmap[first / kChunk] = word;
   }
 }
@@ -216,7 +217,7 @@ void ConcurrentCountingFilter::MayContainBatch(std::span<const uint64_t> keys,
   const size_t count = detail::Covered(keys.size(), bitmap.size());
   for (size_t first = 0; first < count; first += kChunk) {
     const size_t size = std::min(kChunk, count - first);
-    for (size_t i = 0; i < size; ++i) hashes[i] = HashOf(keys[first + i]);
+    for (size_t i = 0; i < size; ++i) hashes[i] = HashOf(detail::KeyAt(keys, first + i));
     MayContainHashBatch({hashes, size}, bitmap.subspan(first / kChunk, 1));
   }
 }

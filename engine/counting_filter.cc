@@ -249,11 +249,11 @@ void CountingFilter::CountStrings(const Strings& keys, std::span<uint32_t> count
 
 void CountingFilter::CountBatch(std::span<const uint64_t> keys, std::span<uint32_t> counts) const noexcept {
   Counts(detail::Keys(keys, 0, std::min(keys.size(), counts.size())), counts.data(),
-         [&](size_t i) { return detail::MixMasked(keys[i], key_mask_); });
+         [&](size_t i) { return detail::MixMasked(detail::KeyAt(keys, i), key_mask_); });
 }
 void CountingFilter::CountBatch(std::span<const uint32_t> keys, std::span<uint32_t> counts) const noexcept {
   Counts(detail::Keys(keys, 0, std::min(keys.size(), counts.size())), counts.data(),
-         [&](size_t i) { return detail::MixMasked(keys[i], key_mask_); });
+         [&](size_t i) { return detail::MixMasked(detail::KeyAt(keys, i), key_mask_); });
 }
 void CountingFilter::CountBatch(std::span<const std::string_view> keys, std::span<uint32_t> counts) const noexcept {
   CountStrings(keys, counts);
@@ -266,7 +266,7 @@ void CountingFilter::CountBatch(const BinaryColumn& keys, std::span<uint32_t> co
 }
 void CountingFilter::CountHashBatch(std::span<const uint64_t> hashes, std::span<uint32_t> counts) const noexcept {
   Counts(Hashes(hashes.data(), std::min(hashes.size(), counts.size())), counts.data(),
-         [&](size_t i) { return hashes[i]; });
+         [&](size_t i) { return detail::KeyAt(hashes, i); });
 }
 
 OverflowReport CountingFilter::Overflow() const noexcept {

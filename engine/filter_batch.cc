@@ -186,12 +186,12 @@ size_t FilterReader::SelectBatch(const BinaryColumn& keys, std::span<uint32_t> p
 size_t FilterReader::SelectBatch(std::span<const uint64_t> keys, std::span<const uint32_t> selection,
                                  std::span<uint32_t> positions) const noexcept {
   return SelectFrom(*ops_, bits_, selection, keys.size(), positions,
-                    [&](uint32_t i) { return detail::MixMasked(keys[i], key_mask_); });
+                    [&](uint32_t i) { return detail::MixMasked(detail::KeyAt(keys, i), key_mask_); });
 }
 size_t FilterReader::SelectBatch(std::span<const uint32_t> keys, std::span<const uint32_t> selection,
                                  std::span<uint32_t> positions) const noexcept {
   return SelectFrom(*ops_, bits_, selection, keys.size(), positions,
-                    [&](uint32_t i) { return detail::MixMasked(keys[i], key_mask_); });
+                    [&](uint32_t i) { return detail::MixMasked(detail::KeyAt(keys, i), key_mask_); });
 }
 size_t FilterReader::SelectBatch(std::span<const std::string_view> keys, std::span<const uint32_t> selection,
                                  std::span<uint32_t> positions) const noexcept {

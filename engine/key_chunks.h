@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "bloomline/detail/block_ops.h"
 #define XXH_INLINE_ALL
@@ -34,6 +36,19 @@ constexpr size_t CoveredOrAll(size_t keys, std::span<const uint64_t> bitmap) {
 // Where the bits of key `first`, a multiple of 64, go; null where the bitmap is left out.
 inline uint64_t* WordsFrom(std::span<uint64_t> bitmap, size_t first) {
   return bitmap.empty() ? nullptr : bitmap.data() + first / 64;
+}
+
+// Key i. Arrays of integer keys may lie at any address, where a plain access is undefined and UBSan says so.
+template <class Integer>
+  requires std::is_integral_v<Integer>
+Integer KeyAt(std::span<const Integer> keys, size_t i) {
+  Integer key;
+  std::memcpy(&key, reinterpret_cast<const char*>(keys.data()) + i * sizeof(Integer), sizeof(Integer));
+  return key;
+}
+template <class Strings>
+std::string_view KeyAt(const Strings& keys, size_t i) {
+  return keys[i];
 }
 
 inline KeySpan Keys(std::span<const uint64_t> keys, size_t first, size_t count) {
