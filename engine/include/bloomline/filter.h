@@ -168,7 +168,9 @@ class BLOOMLINE_API FilterReader {
   std::span<const uint64_t> words() const noexcept { return {bits_.words, static_cast<size_t>(bits() / 64)}; }
 
   // ---- Snapshots. The same bytes in memory and in files: see docs in the README.
-  // Writes a temporary file beside `path`, syncs it and renames it: a crash leaves the old file or the new one.
+  // Writes a temporary file beside `path`, syncs it and renames it: a crash leaves the old file or the new one. It may
+  // leave the temporary file too (".bloomline-….tmp"): nothing reads it, no save needs its name, and it may be deleted
+  // when no save is running in that folder. A save that fails removes it.
   void Save(const std::string& path) const;
   Status TrySave(const std::string& path) const;
   // The size of a snapshot in bytes, and one written into `out` (at least that long). Returns the bytes written.
