@@ -53,7 +53,9 @@ if(BUILD_SHARED_LIBS)
   bloomline_library(bloomline)
   set_target_properties(bloomline PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
   if(NOT BLOOMLINE_SANITIZE)  # clang leaves a sanitizer's symbols to the program
-    target_link_options(bloomline PRIVATE LINKER:--no-undefined)
+    target_link_options(bloomline PRIVATE LINKER:--no-undefined
+      "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/bloomline.map")
+    set_target_properties(bloomline PROPERTIES LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/bloomline.map")
   endif()
 else()
   add_library(bloomline::bloomline ALIAS bloomline_static)

@@ -78,6 +78,13 @@ FilterConfig ValueOrThrow(Result<FilterConfig> result) { return std::move(result
 
 }  // namespace
 
+// Not in the header: see BLOOMLINE_INLINE.
+FilterConfig::FilterConfig(const FilterConfig& other) = default;
+FilterConfig::FilterConfig(FilterConfig&& other) noexcept = default;
+FilterConfig& FilterConfig::operator=(const FilterConfig& other) = default;
+FilterConfig& FilterConfig::operator=(FilterConfig&& other) noexcept = default;
+FilterConfig::~FilterConfig() = default;
+
 const char* KeyKindName(KeyKind kind) noexcept {
   switch (kind) {
     case KeyKind::kUnspecified:

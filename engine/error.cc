@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <system_error>
-#include <utility>
 
 #include "engine/out_of_memory.h"
 
@@ -29,15 +29,23 @@ const char* ErrorCodeName(ErrorCode code) noexcept {
   return "unknown";
 }
 
+// Not in the header: see BLOOMLINE_INLINE.
+Error::Error(ErrorCode code, const std::string& message, int os_error)
+    : std::runtime_error(message), code_(code), os_error_(os_error) {}
+Error::Error(const Error& other) = default;
+Error::Error(Error&& other) noexcept = default;
+Error& Error::operator=(const Error& other) = default;
+Error& Error::operator=(Error&& other) noexcept = default;
+
 // Here, not in the header: one vtable and one type_info, so that an Error thrown by the shared library is caught as
 // such.
 Error::~Error() = default;
 
 namespace detail {
 
-void ThrowError(Error error) {
+void ThrowError(const Error& error) {
 #if defined(__cpp_exceptions)
-  throw Error(std::move(error));
+  throw error;
 #else
   std::fprintf(stderr, "bloomline: %s: %s\n", ErrorCodeName(error.code()), error.what());
   std::abort();

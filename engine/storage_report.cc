@@ -17,6 +17,18 @@
 #include "engine/machine_memory.h"
 #include "engine/storage.h"
 
+namespace bloomline {
+
+// Not in the header: see BLOOMLINE_INLINE.
+MemoryReport::MemoryReport() = default;
+MemoryReport::MemoryReport(const MemoryReport& other) = default;
+MemoryReport::MemoryReport(MemoryReport&& other) noexcept = default;
+MemoryReport& MemoryReport::operator=(const MemoryReport& other) = default;
+MemoryReport& MemoryReport::operator=(MemoryReport&& other) noexcept = default;
+MemoryReport::~MemoryReport() = default;
+
+}  // namespace bloomline
+
 namespace bloomline::detail {
 namespace {
 

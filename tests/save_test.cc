@@ -1,8 +1,7 @@
-// Save replaces a file as a whole or leaves it as it was.
+// Save replaces a file as a whole or leaves it as it was. Killed: save_killed_test.cc. On a full disk:
+// save_full_disk_test.cc.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -167,57 +166,6 @@ TEST(Save, AWriteThatFailsLeavesTheOldFile) {
               }),
               0)
         << limit;
-  }
-}
-
-TEST(Save, AFullDiskLeavesTheOldFile) {
-  const TempDir folder;
-  const Filter large = test::SampleFilter(Layout::kSplit512, 8, 50'000, 10'000);  // 3.2 MB
-  constexpr int kNoMount = 77;
-  const int code = test::RunInChild([&] {
-    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=1m") != 0) {
-      return kNoMount;
-    }
-    const std::string path = folder / "f";
-    if (!test::SampleFilter(Layout::kSplit512, 8, 5, 20).TrySave(path).ok()) return 3;
-    const std::vector<std::byte> old = test::ReadBytes(path);
-    const int failed = SaveFailsAndKeepsTheOld(large, path, old, folder, "No space left");
-    if (failed != 0) return failed;
-    // A file system that became read-only.
-    if (mount("none", folder.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) return kNoMount;
-    return SaveFailsAndKeepsTheOld(large, path, old, folder, "Read-only file system");
-  });
-  if (code == kNoMount) GTEST_SKIP() << "no right to mount here";
-  EXPECT_EQ(code, 0);
-}
-
-TEST(Save, KilledAtAnyTimeTheFileIsTheOldOrTheNew) {
-  const TempDir folder;
-  const std::string path = folder / "f";
-  const Filter a = test::SampleFilter(Layout::kSplit512, 8, 30'000, 1000, 1);
-  const Filter b = test::SampleFilter(Layout::kSplit512, 8, 30'000, 1000, 2);
-  a.Save(path);
-  test::Random random(5);
-  for (int round = 0; round < 25; ++round) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      while (a.TrySave(path).ok() && b.TrySave(path).ok()) {
-      }
-      _exit(1);
-    }
-    usleep(static_cast<useconds_t>(random.Below(30'000)));
-    kill(child, SIGKILL);
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "a save failed";
-    const auto loaded = Filter::TryLoad(path);
-    ASSERT_TRUE(loaded.ok()) << MessageOf(loaded);
-    test::ExpectSame(*loaded, loaded->seed() == 1 ? a : b);
-  }
-  for (const std::string& name : folder.Names()) {  // what a kill may leave is easy to tell
-    EXPECT_TRUE(name == "f" || (name.starts_with(".bloomline-") && name.ends_with(".tmp"))) << name;
   }
 }
 

@@ -11,6 +11,7 @@
 #     aarch64    cross compiler and qemu, for tools/aarch64.sh
 #     numa       qemu, busybox and cpio, for tools/numa_vm.sh
 #     gate       valgrind, for tools/instructions.sh
+#     coverage   clang's coverage tools, for tools/coverage.sh
 #     all        all of these
 #
 # Says so in one line, and needs no rights, where everything is there already.
@@ -25,6 +26,7 @@ emulators=(qemu-user)
 aarch64=(g++-aarch64-linux-gnu qemu-user)
 numa=(qemu-system-x86 busybox-static cpio)
 gate=(valgrind)
+coverage=(clang llvm libclang-rt-dev)
 
 die() {
   echo "setup.sh: $1" >&2
@@ -43,15 +45,16 @@ for group in "${@:-build}"; do
     aarch64) wanted+=("${aarch64[@]}") ;;
     numa) wanted+=("${numa[@]}") ;;
     gate) wanted+=("${gate[@]}") ;;
+    coverage) wanted+=("${coverage[@]}") ;;
     all)
       wanted+=("${build[@]}" "${test[@]}" "${bench[@]}" "${plots[@]}" "${words[@]}" "${emulators[@]}"
-        "${aarch64[@]}" "${numa[@]}" "${gate[@]}")
+        "${aarch64[@]}" "${numa[@]}" "${gate[@]}" "${coverage[@]}")
       ;;
     -h | --help)
       sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
       exit 0
       ;;
-    *) die "unknown group '$group'; known are: build test bench plots words emulators aarch64 numa gate all" 2 ;;
+    *) die "unknown group '$group'; known are: build test bench plots words emulators aarch64 numa gate coverage all" 2 ;;
   esac
 done
 

@@ -48,6 +48,12 @@ class BLOOMLINE_API FilterConfig {
   static Result<FilterConfig> TryForBitsPerKey(uint64_t expected_keys, double bits_per_key,
                                                Layout layout = Layout::kAuto, int k = 0);
 
+  FilterConfig(const FilterConfig& other);
+  FilterConfig(FilterConfig&& other) noexcept;
+  FilterConfig& operator=(const FilterConfig& other);
+  FilterConfig& operator=(FilterConfig&& other) noexcept;
+  ~FilterConfig();
+
   // Copies with one thing changed. They throw Error(kOutOfMemory) where no memory for their texts is left.
   // An independent family of hash functions per seed; the seed is stored in snapshots.
   FilterConfig WithSeed(uint64_t seed) const;
@@ -60,9 +66,9 @@ class BLOOMLINE_API FilterConfig {
   int k() const noexcept { return k_; }
   uint64_t blocks() const noexcept { return blocks_; }
   uint64_t bits() const noexcept { return blocks_ * static_cast<uint64_t>(BlockBits(layout_)); }
-  uint64_t expected_keys() const noexcept { return expected_keys_; }  // 0: unknown (ForBits)
-  double target_fpr() const noexcept { return target_fpr_; }          // 0: none given
-  double PredictedFpr() const noexcept;                               // at expected_keys
+  uint64_t expected_keys() const noexcept { return expected_keys_; }           // 0: unknown (ForBits)
+  BLOOMLINE_INLINE double target_fpr() const noexcept { return target_fpr_; }  // 0: none given
+  double PredictedFpr() const noexcept;                                        // at expected_keys
   uint64_t seed() const noexcept { return seed_; }
   KeyKind key_kind() const noexcept { return key_kind_; }
   const MemoryPolicy& memory() const noexcept { return memory_; }

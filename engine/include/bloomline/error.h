@@ -34,12 +34,11 @@ BLOOMLINE_API const char* ErrorCodeName(ErrorCode code) noexcept;
 class BLOOMLINE_API Error : public std::runtime_error {
  public:
   // os_error: the errno behind a kIo error, 0 elsewhere.
-  Error(ErrorCode code, const std::string& message, int os_error = 0)
-      : std::runtime_error(message), code_(code), os_error_(os_error) {}
-  Error(const Error&) = default;
-  Error(Error&&) = default;
-  Error& operator=(const Error&) = default;
-  Error& operator=(Error&&) = default;
+  Error(ErrorCode code, const std::string& message, int os_error = 0);
+  Error(const Error& other);
+  Error(Error&& other) noexcept;
+  Error& operator=(const Error& other);
+  Error& operator=(Error&& other) noexcept;
   ~Error() override;
   ErrorCode code() const noexcept { return code_; }
   int os_error() const noexcept { return os_error_; }
@@ -51,7 +50,7 @@ class BLOOMLINE_API Error : public std::runtime_error {
 
 namespace detail {
 // Throws `error`; ends the program where the library was built without exceptions.
-[[noreturn]] BLOOMLINE_API void ThrowError(Error error);
+[[noreturn]] BLOOMLINE_API void ThrowError(const Error& error);
 }  // namespace detail
 
 // A value or an Error. `value()` on an error throws that error.

@@ -54,7 +54,7 @@ class BLOOMLINE_API BinaryColumn {
   static Result<BinaryColumn> Create(std::span<const int64_t> offsets, std::string_view bytes);
 
   size_t size() const noexcept { return size_; }
-  std::string_view operator[](size_t i) const noexcept {
+  BLOOMLINE_INLINE std::string_view operator[](size_t i) const noexcept {
     const auto begin = wide_ ? static_cast<size_t>(static_cast<const int64_t*>(offsets_)[i])
                              : static_cast<size_t>(static_cast<const int32_t*>(offsets_)[i]);
     const auto end = wide_ ? static_cast<size_t>(static_cast<const int64_t*>(offsets_)[i + 1])
@@ -73,7 +73,7 @@ class BLOOMLINE_API BinaryColumn {
 // The hash of a byte string under a seed: XXH3_64bits_withSeed. An empty string is a key like any other.
 BLOOMLINE_API uint64_t HashBytes(std::string_view bytes, uint64_t seed) noexcept;
 // The hash of an integer key under a seed; a bijection of u64.
-constexpr uint64_t HashInteger(uint64_t key, uint64_t seed) noexcept { return detail::Mix(key, seed); }
+BLOOMLINE_INLINE constexpr uint64_t HashInteger(uint64_t key, uint64_t seed) noexcept { return detail::Mix(key, seed); }
 
 class ThreadPool;  // thread_pool.h
 
@@ -97,7 +97,9 @@ class BLOOMLINE_API FilterReader {
   // `hash` must be well mixed in all 64 bits: its top bits choose the block. Where it was already used to shard by its
   // top bits, the blocks of this filter are not used evenly and the FPR rises: pass Remixed(hash) then, always.
   bool MayContainHash(uint64_t hash) const noexcept { return ops_->contains(bits_, hash); }
-  static constexpr uint64_t Remixed(uint64_t hash) noexcept { return detail::Mix(hash, 0x9e3779b97f4a7c15); }
+  BLOOMLINE_INLINE static constexpr uint64_t Remixed(uint64_t hash) noexcept {
+    return detail::Mix(hash, 0x9e3779b97f4a7c15);
+  }
 
   // ---- Batches. `bitmap` holds at least ceil(keys.size() / 64) words; bit i % 64 of word i / 64 belongs to key i;
   // the last word's unused bits are zero. Where it is shorter, only the keys that it has bits for are looked up.
@@ -158,17 +160,19 @@ class BLOOMLINE_API FilterReader {
   uint64_t memory_bytes() const noexcept { return bits() / 8; }
   uint64_t seed() const noexcept { return bits_.seed; }
   KeyKind key_kind() const noexcept { return key_kind_; }
-  uint64_t expected_keys() const noexcept { return expected_keys_; }   // the design n; 0: not given
-  double target_fpr() const noexcept { return target_fpr_; }           // the design FPR; 0: not given
-  OverflowPolicy overflow_policy() const noexcept { return policy_; }  // kNone: bits, not counters
-  std::string_view target() const noexcept { return target_; }         // the SIMD target in use, e.g. "AVX3"
-  MemoryReport memory() const;                                         // asks the kernel; throws Error(kOutOfMemory)
+  uint64_t expected_keys() const noexcept { return expected_keys_; }           // the design n; 0: not given
+  BLOOMLINE_INLINE double target_fpr() const noexcept { return target_fpr_; }  // the design FPR; 0: not given
+  OverflowPolicy overflow_policy() const noexcept { return policy_; }          // kNone: bits, not counters
+  std::string_view target() const noexcept { return target_; }                 // the SIMD target in use, e.g. "AVX3"
+  MemoryReport memory() const;  // asks the kernel; throws Error(kOutOfMemory)
 
   // The bits, blocks() blocks of BlockBits(layout()) / 64 words, as they are in files on a little-endian machine.
   std::span<const uint64_t> words() const noexcept { return {bits_.words, static_cast<size_t>(bits() / 64)}; }
 
   // ---- Snapshots. The same bytes in memory and in files: see docs in the README.
-  // Writes a temporary file beside `path`, syncs it and renames it: a crash leaves the old file or the new one.
+  // Writes a temporary file beside `path`, syncs it and renames it: a crash leaves the old file or the new one. It may
+  // leave the temporary file too (".bloomline-….tmp"): nothing reads it, no save needs its name, and it may be deleted
+  // when no save is running in that folder. A save that fails removes it.
   void Save(const std::string& path) const;
   Status TrySave(const std::string& path) const;
   // The size of a snapshot in bytes, and one written into `out` (at least that long). Returns the bytes written.

@@ -47,7 +47,14 @@ struct MemoryPolicy {
 };
 
 // What was granted, read back from the kernel when it is asked for.
-struct MemoryReport {
+struct BLOOMLINE_API MemoryReport {
+  MemoryReport();
+  MemoryReport(const MemoryReport& other);
+  MemoryReport(MemoryReport&& other) noexcept;
+  MemoryReport& operator=(const MemoryReport& other);
+  MemoryReport& operator=(MemoryReport&& other) noexcept;
+  ~MemoryReport();
+
   struct PageShare {
     uint64_t page_bytes = 0;
     bool transparent = false;  // merged by the kernel, not taken from the reserve

@@ -5,13 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "bloomline/export.h"
+
 namespace bloomline::detail {
 
 struct BlockOps;
 struct CountingOps;
 
 // The copies of a filter that has one per NUMA node. BlockBits::words is copy 0. Kernels never look here: a replicated
-// filter has a table of its own, which calls the kernels once per copy, or for the copy that is near (engine/replicas.h).
+// filter has a table of its own, which calls the kernels once per copy, or for the copy that is near
+// (engine/replicas.h).
 struct Replicas {
   const BlockOps* ops = nullptr;
   const CountingOps* counting_ops = nullptr;
@@ -86,7 +89,7 @@ struct CountingOps {
 // i << 29 | i), one multiplication only (fails for plain counters).
 inline constexpr uint64_t kMixMultiplier = 0xd6e8feb86659fd93;
 inline constexpr uint32_t kMixFold = 0x9e3779b9;
-constexpr uint64_t MixMasked(uint64_t key, uint64_t mask) noexcept {
+BLOOMLINE_INLINE constexpr uint64_t MixMasked(uint64_t key, uint64_t mask) noexcept {
   uint64_t x = key ^ mask;
   x = (x ^ (((x >> 32) * kMixFold) >> 32)) * kMixMultiplier;
   x = (x ^ (x >> 32)) * kMixMultiplier;
@@ -95,8 +98,8 @@ constexpr uint64_t MixMasked(uint64_t key, uint64_t mask) noexcept {
 
 // What a seed does to a key: flips the bits of a mask that shares nothing with small seeds. With the seed itself as the
 // mask, seeds 0 and 1 would give dense integer keys the same set of hashes.
-constexpr uint64_t KeyMask(uint64_t seed) noexcept { return MixMasked(seed, 0x2545f4914f6cdd1d); }
+BLOOMLINE_INLINE constexpr uint64_t KeyMask(uint64_t seed) noexcept { return MixMasked(seed, 0x2545f4914f6cdd1d); }
 
-constexpr uint64_t Mix(uint64_t key, uint64_t seed) noexcept { return MixMasked(key, KeyMask(seed)); }
+BLOOMLINE_INLINE constexpr uint64_t Mix(uint64_t key, uint64_t seed) noexcept { return MixMasked(key, KeyMask(seed)); }
 
 }  // namespace bloomline::detail
