@@ -1,6 +1,6 @@
 # Sourced by tools/test.sh: what each stage does. In this order, the cheap ones first.
 
-all_stages=(build native readme consumers numa instructions x86 clang_asan tsan aarch64 fuzz)
+all_stages=(build native readme consumers numa instructions x86 clang_asan tsan aarch64 cross_files fuzz)
 quick_stages=(build native readme)
 
 build=${BUILD_DIR:-build}
@@ -47,7 +47,7 @@ targets_list() { "$1/bin/bloomline" targets --json | tr -d ' \n' | sed -n "s/.*\
 expected_targets() {
   local flags=" $(sed -n 's/^flags[^:]*: *//p' /proc/cpuinfo | head -n 1) "
   [[ $(uname -m) == x86_64 ]] || return 0
-  [[ $flags != *" avx512_vbmi "* || $flags != *" vaes "* ]] || echo AVX3_DL
+  [[ $flags != *" avx512_vbmi2 "* || $flags != *" vaes "* ]] || echo AVX3_DL
   [[ $flags != *" avx512bw "* || $flags != *" avx512vl "* ]] || echo AVX3
   [[ $flags != *" avx2 "* ]] || echo AVX2
   [[ $flags != *" sse4_2 "* ]] || echo SSE4
