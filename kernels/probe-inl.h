@@ -167,7 +167,7 @@ HWY_INLINE hn::Vec<D> Split256Mask(D d, uint64_t h, size_t w) {
 template <int kPlanes>
 HWY_INLINE __m512i SpreadG(const uint64_t* HWY_RESTRICT g, const uint8_t (&lanes)[kMaxPlanes]) {
   __m512i spread = _mm512_set1_epi64(static_cast<int64_t>(g[0]));
-  for (int p = 1; p < kPlanes; ++p) {
+  for (size_t p = 1; p < static_cast<size_t>(kPlanes); ++p) {
     if (lanes[p] == 0xff) {
       spread = _mm512_set1_epi64(static_cast<int64_t>(g[p * kChunk]));
     } else if (lanes[p] != 0) {

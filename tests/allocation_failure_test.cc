@@ -21,6 +21,7 @@
 #include "bloomline/thread_pool.h"
 #include "bloomline/topology.h"
 #include "tests/allocation_failure.h"
+#include "tests/child_process.h"
 
 namespace bloomline {
 namespace {
@@ -49,7 +50,7 @@ int ColdRun(const std::function<Status()>& operation, int64_t nth, Failing faili
     if (outcome.code != test::kOk && outcome.code != static_cast<int>(ErrorCode::kOutOfMemory)) result = 2;
     if (outcome.other_exception) result = 3;
     if (result < 2 && !operation().ok()) result = 4;
-    _exit(result);
+    test::ExitChild(result);
   }
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child) return 5;

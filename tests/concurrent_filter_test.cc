@@ -219,6 +219,10 @@ TEST(ConcurrentFilter, StringsHashesAndCounts) {
   EXPECT_EQ(bitmap[0], 0xfu);
   for (const std::string_view key : keys) EXPECT_TRUE(filter.MayContain(key));
   const std::vector<uint32_t> small = {1, 2, 3};
+  filter.TryInsertBatch(small, bitmap);
+  EXPECT_EQ(bitmap[0], 7u);
+  filter.TryInsertBatch(small, bitmap);
+  EXPECT_EQ(bitmap[0], 0u);
   filter.InsertBatch(small);
   filter.MayContainBatch(small, bitmap);
   EXPECT_EQ(bitmap[0], 7u);
@@ -229,8 +233,26 @@ TEST(ConcurrentFilter, StringsHashesAndCounts) {
   EXPECT_EQ(bitmap[0], 0u);
   filter.MayContainHashBatch(hashes, bitmap);
   EXPECT_EQ(bitmap[0], 7u);
-  EXPECT_EQ(filter.InsertedCount(), 4u + 4 + 3 + 3 + 3);
+  EXPECT_EQ(filter.InsertedCount(), 4u + 4 + 3 + 3 + 3 + 3 + 3);
   EXPECT_GT(filter.PredictedFpr(), 0);
+  EXPECT_EQ(filter.PredictedFpr(), filter.PredictedFpr(filter.InsertedCount()));
+}
+
+// It describes itself as the filter does that it was made of, and that it gives back.
+TEST(ConcurrentFilter, DescribesItself) {
+  Filter plain(FilterConfig::ForFpr(10'000, 0.01).WithSeed(8));
+  const Layout layout = plain.layout();
+  const int k = plain.k();
+  const uint64_t blocks = plain.blocks();
+  ConcurrentFilter filter(std::move(plain));
+  EXPECT_EQ(filter.layout(), layout);
+  EXPECT_EQ(filter.k(), k);
+  EXPECT_EQ(filter.blocks(), blocks);
+  EXPECT_EQ(filter.seed(), 8u);
+  EXPECT_FALSE(filter.target().empty());
+  EXPECT_EQ(filter.memory().bytes, filter.memory_bytes());
+  const Filter released = std::move(filter).Release();
+  EXPECT_EQ(released.memory_bytes(), blocks * static_cast<uint64_t>(BlockBits(layout)) / 8);
 }
 
 TEST(ConcurrentFilter, WhatCannotBeIsRefused) {

@@ -294,6 +294,9 @@ TEST(FilterConfig, WithMakesCopies) {
   EXPECT_EQ(other.blocks(), base.blocks());
   EXPECT_STREQ(KeyKindName(KeyKind::kU64), "u64");
   EXPECT_STREQ(KeyKindName(KeyKind::kHashed), "hashed");
+  EXPECT_STREQ(KeyKindName(KeyKind::kBytes), "bytes");
+  EXPECT_STREQ(KeyKindName(KeyKind::kUnspecified), "unspecified");
+  EXPECT_STREQ(KeyKindName(static_cast<KeyKind>(99)), "unknown");
 }
 
 }  // namespace

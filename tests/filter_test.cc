@@ -333,6 +333,8 @@ TEST(FilterMoves, MovedFromAnswersNothingAndTakesNothing) {
       filter.InsertBatch(std::vector<std::string>{"string"});
     }
     EXPECT_FALSE(filter.Saturated());
+    EXPECT_EQ(filter.memory().bytes, 0u);
+    EXPECT_NE(filter.memory().note.find("moved from"), std::string::npos);
     EXPECT_EQ(filter.EstimatedCount(), 0);
     EXPECT_EQ(filter.MeasuredFillFpr(), 0);
     filter.Clear();

@@ -1,16 +1,9 @@
 // Where the system calls that bind memory and threads are forbidden, as in containers: everything works, and says so.
 #include <gtest/gtest.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -19,21 +12,19 @@
 #include "bloomline/thread_pool.h"
 #include "bloomline/topology.h"
 #include "engine/binding.h"
+#include "tests/child_process.h"
 
 namespace bloomline {
 namespace {
 
 // From here on this process gets EPERM for what binds memory and threads. False where that cannot be arranged.
 bool ForbidBinding() {
-  std::vector<sock_filter> program = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  std::vector<test::ForbiddenCall> calls;
   for (const int call : {SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy, SYS_move_pages, SYS_migrate_pages,
                          SYS_sched_setaffinity, SYS_sched_getaffinity, SYS_getcpu}) {
-    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
-    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | unsigned{EPERM}));
+    calls.push_back({call, EPERM});
   }
-  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return test::ForbidCalls(calls);
 }
 
 constexpr int kCannotForbid = 77;
@@ -79,23 +70,18 @@ int UseEverything() {
 }
 
 TEST(Seccomp, WithoutPermissionToBindEverythingWorksAndSaysSo) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    if (!ForbidBinding()) _exit(kCannotForbid);
+  const int code = test::RunInChild([] {
+    if (!ForbidBinding()) return kCannotForbid;
     int wrong = 1;
     try {
       wrong = UseEverything();
     } catch (const std::exception& error) {
       std::fprintf(stderr, "wrong: %s\n", error.what());
     }
-    _exit(wrong == 0 ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
-  if (WEXITSTATUS(status) == kCannotForbid) GTEST_SKIP() << "this system does not allow system calls to be forbidden";
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return wrong == 0 ? 0 : 1;
+  });
+  if (code == kCannotForbid) GTEST_SKIP() << "this system does not allow system calls to be forbidden";
+  EXPECT_EQ(code, 0);
 }
 
 }  // namespace

@@ -31,8 +31,11 @@ TEST(SnapshotFormat, HeaderFieldsAreWhereTheFormatSays) {
   const std::vector<std::byte> bytes = test::Serialized(filter);
   const uint64_t payload = filter.blocks() * 64;
   ASSERT_EQ(bytes.size(), 4096 + payload);
-  EXPECT_EQ(std::memcmp(bytes.data(), "\x89"
-                                      "BLM\r\n\x1a\n", 8), 0);
+  EXPECT_EQ(std::memcmp(bytes.data(),
+                        "\x89"
+                        "BLM\r\n\x1a\n",
+                        8),
+            0);
   EXPECT_EQ(Get(bytes, 8, 4), 1u);      // version
   EXPECT_EQ(Get(bytes, 12, 4), 4096u);  // header length
   EXPECT_EQ(Get(bytes, 16, 8), bytes.size());
@@ -49,8 +52,8 @@ TEST(SnapshotFormat, HeaderFieldsAreWhereTheFormatSays) {
   EXPECT_EQ(Get(bytes, 56, 8), 0x0123456789abcdefu);
   EXPECT_EQ(Get(bytes, 64, 8), 1000u);
   EXPECT_EQ(std::bit_cast<double>(Get(bytes, 72, 8)), 0.01);
-  EXPECT_EQ(Get(bytes, 80, 8), 3u);     // inserted
-  EXPECT_EQ(Get(bytes, 256, 4), 1u);    // payload
+  EXPECT_EQ(Get(bytes, 80, 8), 3u);   // inserted
+  EXPECT_EQ(Get(bytes, 256, 4), 1u);  // payload
   EXPECT_EQ(Get(bytes, 264, 8), 4096u);
   EXPECT_EQ(Get(bytes, 272, 8), payload);
   EXPECT_EQ(Get(bytes, 280, 8), XXH3_64bits(bytes.data() + 4096, payload));
@@ -88,6 +91,7 @@ TEST(SnapshotRoundTrip, EveryLayoutThroughEveryDoor) {
       test::ExpectSame(filter, FilterView::Map(path, Verify::kHeaderOnly));
       AlignedBytes aligned(bytes);
       test::ExpectSame(filter, FilterView::Wrap(aligned.span()));
+      EXPECT_NE(FilterView::Wrap(aligned.span()).memory().note.find("the caller's"), std::string::npos);
       test::ExpectSame(filter, FilterView::Wrap(aligned.span(), Verify::kHeaderOnly));
       for (size_t shift = 0; shift < 64; shift += 21) {  // Deserialize copies from any alignment
         AlignedBytes moved(bytes.size() + shift);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "bloomline/filter.h"
+#include "tests/child_process.h"
 #include "tests/test_util.h"
 
 namespace bloomline::test {
@@ -129,19 +129,6 @@ inline void ExpectSame(const FilterReader& a, const FilterReader& b) {
   EXPECT_EQ(a.InsertedCount(), b.InsertedCount());
   ASSERT_EQ(a.words().size(), b.words().size());
   EXPECT_EQ(std::memcmp(a.words().data(), b.words().data(), a.words().size_bytes()), 0);
-}
-
-// Runs `body` in a child process and returns its exit code; 128 + the signal where it died of one.
-template <class Body>
-int RunInChild(Body&& body) {
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  if (child < 0) return -1;
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 // A number from a file of "name: value" lines, as /proc/self/status and /proc/self/io are; 0 where it is not there.
