@@ -11,8 +11,8 @@
 namespace bloomline::detail {
 
 // Writes a temporary file (".bloomline-….tmp") beside the target; Commit syncs it, renames it over the target and syncs
-// the directory. Without Commit the destructor removes it and the target stays as it was. A process that is killed leaves
-// it; each save makes a name of its own, so that it is in nobody's way.
+// the directory. Without Commit the destructor removes it and the target stays as it was. A process that is killed
+// leaves it; each save makes a name of its own, so that it is in nobody's way.
 //  - The new file's mode is 0666 under the umask, as with open; an old file's mode and owner are not taken over.
 //  - A symbolic link stays: what it points to is replaced. A hard link's other names keep the old content.
 //  - What exists under the name and is no regular file (a directory, a device, a FIFO) is refused.

@@ -40,8 +40,7 @@ inline uint64_t* WordsFrom(std::span<uint64_t> bitmap, size_t first) {
 
 // Key i. Arrays of integer keys may lie at any address, where a plain access is undefined and UBSan says so.
 template <class Integer>
-  requires std::is_integral_v<Integer>
-Integer KeyAt(std::span<const Integer> keys, size_t i) {
+requires std::is_integral_v<Integer> Integer KeyAt(std::span<const Integer> keys, size_t i) {
   Integer key;
   std::memcpy(&key, reinterpret_cast<const char*>(keys.data()) + i * sizeof(Integer), sizeof(Integer));
   return key;

@@ -28,8 +28,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 #define BLOOMLINE_VECTOR_HASH 0
 #endif
 
-// What tools/break_targets.sh changes: a bit of g (of h for split256), and so one bit of each key's mask, comes out wrong
-// on the target that it names. Otherwise 0, and no code.
+// What tools/break_targets.sh changes: a bit of g (of h for split256), and so one bit of each key's mask, comes out
+// wrong on the target that it names. Otherwise 0, and no code.
 #if defined(BLOOMLINE_BREAK_TARGET) && HWY_TARGET == BLOOMLINE_BREAK_TARGET
 inline constexpr uint64_t kWrongG = uint64_t{1} << 63;
 inline constexpr uint64_t kWrongH = uint64_t{1} << 31;

@@ -27,9 +27,10 @@ CountingFilter& Kept(const Shape& shape, int which) {
   if (found == all.end()) {
     MemoryPolicy memory;
     memory.pages = Pages::kDefault;
-    Result<CountingFilter> made = CountingFilter::Create(
-        FilterConfig::ForBits(shape.blocks * 512, 8, shape.layout).WithTarget(Targets()[shape.target]).WithMemory(memory),
-        shape.policy);
+    Result<CountingFilter> made = CountingFilter::Create(FilterConfig::ForBits(shape.blocks * 512, 8, shape.layout)
+                                                             .WithTarget(Targets()[shape.target])
+                                                             .WithMemory(memory),
+                                                         shape.policy);
     found = all.emplace(key, std::move(Must(made))).first;
   }
   found->second.Clear();
@@ -37,8 +38,7 @@ CountingFilter& Kept(const Shape& shape, int which) {
 }
 
 struct Pair {
-  Pair(const Shape& shape, int which)
-      : filter(Kept(shape, which)), model(shape.layout, shape.policy, shape.blocks) {}
+  Pair(const Shape& shape, int which) : filter(Kept(shape, which)), model(shape.layout, shape.policy, shape.blocks) {}
   void Check() const {
     Require(std::ranges::equal(filter.words(), model.Words()), "the counters are the model's");
     Require(filter.InsertedCount() == inserted, "InsertedCount");
@@ -56,7 +56,8 @@ void Change(FuzzedDataProvider& input, Pair& pair, bool add) {
   std::vector<uint64_t> not_done(WordsFor(count));
   size_t refused = 0;
   const bool batch = input.ConsumeBool();
-  if (batch) refused = add ? pair.filter.AddBatch(keys.keys(), not_done) : pair.filter.RemoveBatch(keys.keys(), not_done);
+  if (batch)
+    refused = add ? pair.filter.AddBatch(keys.keys(), not_done) : pair.filter.RemoveBatch(keys.keys(), not_done);
   size_t expected = 0;
   for (size_t i = 0; i < count; ++i) {
     const uint64_t hash = HashInteger(keys[i], 0);
@@ -65,7 +66,8 @@ void Change(FuzzedDataProvider& input, Pair& pair, bool add) {
     if (batch) {
       Require(BitOf(not_done, i) == !done, "the bitmap has what was refused or absent");
     } else {
-      Require((add ? pair.filter.Add(keys[i]) : pair.filter.Remove(keys[i])) == done, "Add and Remove say what they did");
+      Require((add ? pair.filter.Add(keys[i]) : pair.filter.Remove(keys[i])) == done,
+              "Add and Remove say what they did");
     }
     if (!done) continue;
     if (add) {

@@ -1,4 +1,5 @@
-// Filter's batches, merges and snapshots against the scalar oracle of kernels/layout.h, on every target of this machine.
+// Filter's batches, merges and snapshots against the scalar oracle of kernels/layout.h, on every target of this
+// machine.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -100,16 +101,20 @@ void WithKeys(FuzzedDataProvider& input, uint64_t seed, const Body& body) {
   const auto values = size_t{1} << input.ConsumeIntegralInRange<size_t>(0, 8);
   if (form == Form::kStrings) {
     const StringArray keys(input, count);
-    body(keys, [&](size_t i) { return HashOf(keys[i], seed); }, std::false_type());
+    body(
+        keys, [&](size_t i) { return HashOf(keys[i], seed); }, std::false_type());
   } else if (form == Form::kU32) {
     const KeyArray<uint32_t> keys(input, count, values);
-    body(keys, [&](size_t i) { return HashOf(uint64_t{keys[i]}, seed); }, std::false_type());
+    body(
+        keys, [&](size_t i) { return HashOf(uint64_t{keys[i]}, seed); }, std::false_type());
   } else {
     const KeyArray<uint64_t> keys(input, count, values);
     if (form == Form::kHashes) {
-      body(keys, [&](size_t i) { return keys[i]; }, std::true_type());
+      body(
+          keys, [&](size_t i) { return keys[i]; }, std::true_type());
     } else {
-      body(keys, [&](size_t i) { return HashOf(keys[i], seed); }, std::false_type());
+      body(
+          keys, [&](size_t i) { return HashOf(keys[i], seed); }, std::false_type());
     }
   }
 }

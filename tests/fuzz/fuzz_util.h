@@ -55,9 +55,7 @@ class KeyArray {
     if (number == 1) return static_cast<Key>(~uint64_t{0});
     return static_cast<Key>(number * 0x9e3779b97f4a7c15);
   }
-  std::span<const Key> keys() const {
-    return {reinterpret_cast<const Key*>(bytes_.data() + shift_), size_};
-  }
+  std::span<const Key> keys() const { return {reinterpret_cast<const Key*>(bytes_.data() + shift_), size_}; }
   Key operator[](size_t i) const {
     Key key;
     std::memcpy(&key, bytes_.data() + shift_ + i * sizeof(Key), sizeof(Key));
