@@ -219,9 +219,7 @@ void RegisterConcurrent(const std::string& target) {
   }
   RegisterRow("insert_batch/split512/1MiB/shared", InsertShared);
   RegisterRow("build/split512/1MiB/shared", BuildShared);
-  RegisterRow("concurrent/split512/16MiB/writers:2", Concurrent)
-      ->Threads(kWriters + kReaders)
-      ->UseRealTime();
+  RegisterRow("concurrent/split512/16MiB/writers:2", Concurrent)->Threads(kWriters + kReaders)->UseRealTime();
 }
 
 }  // namespace bloomline::bench

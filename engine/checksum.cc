@@ -18,8 +18,6 @@ void Checksum::Update(std::span<const std::byte> bytes) noexcept {
 
 uint64_t Checksum::Digest() const noexcept { return XXH3_64bits_digest(&state_->xxh3); }
 
-uint64_t Checksum::Of(std::span<const std::byte> bytes) noexcept {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
+uint64_t Checksum::Of(std::span<const std::byte> bytes) noexcept { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 }  // namespace bloomline::detail

@@ -106,7 +106,7 @@ TEST_F(CliGuardTest, FileSizeLimit) {
 TEST_F(CliGuardTest, LinesToFollowsLinks) {
   std::filesystem::create_directory(Path("d"));
   std::filesystem::create_symlink("d/target", Path("link"));  // dangling
-  for (int round = 0; round < 2; ++round) {  // made, then replaced
+  for (int round = 0; round < 2; ++round) {                   // made, then replaced
     EXPECT_EQ(Run(Query(Path("own"), {"--lines-to", Path("link")})).exit_code, 0);
     EXPECT_TRUE(std::filesystem::is_symlink(Path("link")));
     EXPECT_EQ(ReadFile(Path("d/target")), keys_);
