@@ -28,6 +28,8 @@ using test::RunInChild;
 using test::TempDir;
 
 constexpr int kCannotForbid = 77;
+// MADV_…, which older headers lack.
+constexpr uint32_t kHugePage = 14, kNoHugePage = 15, kPopulateWrite = 23;
 
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kThreadSanitizer = true;
@@ -44,7 +46,6 @@ void ExpectDone(int code) {
 
 // Before Linux 5.14 nobody can ask for pages by madvise: they are written to.
 TEST(SystemFailures, KernelsThatCannotPopulateMemory) {
-  constexpr uint32_t kPopulateWrite = 23;  // MADV_POPULATE_WRITE
   ExpectDone(RunInChild([] {
     if (!ForbidCalls({{SYS_madvise, EINVAL, kPopulateWrite}})) return kCannotForbid;
     if (madvise(nullptr, 0, kPopulateWrite) == 0 || errno != EINVAL) return 1;
@@ -60,7 +61,6 @@ TEST(SystemFailures, KernelsThatCannotPopulateMemory) {
 
 // A kernel that has no transparent huge pages.
 TEST(SystemFailures, KernelsWithoutHugePages) {
-  constexpr uint32_t kHugePage = 14, kNoHugePage = 15;  // MADV_HUGEPAGE, MADV_NOHUGEPAGE
   ExpectDone(RunInChild([] {
     if (!ForbidCalls({{SYS_madvise, EINVAL, kHugePage}, {SYS_madvise, EINVAL, kNoHugePage}})) return kCannotForbid;
     const Result<Filter> wished = Filter::Create(FilterConfig::ForBits(uint64_t{8} << 23));
